@@ -1,11 +1,9 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
-#include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,7 +13,6 @@
 #include "ding_worker/adapter/testing/fake_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
@@ -204,53 +201,6 @@ TEST_F(LearnerAggregatorTest, CollectorsAreToldToJoinTheCoordinator) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
 }
 
-TEST_F(LearnerAggregatorTest, ALearnerThatWasReplacedIsNotAdmittedAgain) {
-  Run(2);
-  const auto learner = Join("learner-0");
-  EXPECT_THAT(
-      FakeLearner(&coordinator_, kAddress, "learner-0", Hello::LEARNER, /*previous_worker=*/1)
-          .joined(),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("another process has taken its place")));
-  EXPECT_THAT(
-      FakeLearner(&coordinator_, kAddress, "learner-1", Hello::LEARNER, /*previous_worker=*/1)
-          .joined(),
-      IsOk());
-}
-
-TEST_F(LearnerAggregatorTest, ATaskWithoutLearnersFails) {
-  options_.connect_timeout = absl::Milliseconds(20);
-  Run(2);
-  coordinator_.StartLearner("a");
-  const TaskFailed failed = coordinator_.Receive().task_failed();
-  EXPECT_EQ(failed.task_id(), "a");
-  EXPECT_THAT(failed.message(), HasSubstr("no connected learner"));
-}
-
-TEST_F(LearnerAggregatorTest, ATaskBeginsWithFewerLearnersAfterTheTimeout) {
-  options_.connect_timeout = absl::Milliseconds(20);
-  Run(3);
-  const auto learner = Join("learner-0");
-  coordinator_.StartLearner("a");
-  learner->Receive();
-  learner->Ready();
-  EXPECT_EQ(learner->Receive().form_group().world_size(), 1);
-}
-
-TEST_F(LearnerAggregatorTest, ALearnerWithAnotherModelIsRefused) {
-  Run(2);
-  const auto learners = Learners(2);
-  coordinator_.StartLearner("a");
-  for (const auto& learner : learners) learner->Receive();
-  learners[0]->Ready();
-  EXPECT_FALSE(coordinator_.HearsMore());
-  learners[1]->Ready(0, 0, /*digest=*/"another");
-  learners[1]->Receive();
-  EXPECT_THAT(learners[1]->over(),
-              StatusIs(absl::StatusCode::kAborted,
-                       HasSubstr("the model of learner-1 has digest another, expected d")));
-}
-
 TEST_F(LearnerAggregatorTest, TheOthersGoOnWhenALearnerIsLost) {
   Run(3);
   auto learners = Learners(3);
@@ -309,35 +259,6 @@ TEST_F(LearnerAggregatorTest, ALearnerThatComesLaterJoinsTheNextGeneration) {
   EXPECT_EQ(learners[1]->Receive().form_group().rank(), 1);
 }
 
-TEST_F(LearnerAggregatorTest, TheTaskFailsIfNoLearnerIsLeftThatHasTrained) {
-  Run(2);
-  auto learners = Learners(2);
-  Form(learners);
-  for (const auto& learner : learners) {
-    learner->Leave();
-    coordinator_.Receive();
-  }
-  const TaskFailed failed = coordinator_.Receive().task_failed();
-  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kCancelled)) << "nobody's fault";
-  EXPECT_THAT(failed.message(), HasSubstr("all learners of the group are gone"));
-}
-
-// Only the first learner loads the checkpoint; the others copy its state.
-TEST_F(LearnerAggregatorTest, OnlyOneLearnerLoadsTheCheckpoint) {
-  Run(2);
-  auto learners = Learners(2);
-  CoordinatorMessage message;
-  message.mutable_start_task()->mutable_learner()->set_task_id("a");
-  message.mutable_start_task()->mutable_learner()->set_resume(true);
-  coordinator_.Send(message);
-  EXPECT_TRUE(learners[0]->Receive().start_task().learner().resume());
-  EXPECT_FALSE(learners[1]->Receive().start_task().learner().resume());
-  learners[0]->Leave();
-  coordinator_.Receive();
-  EXPECT_THAT(coordinator_.Receive().task_failed().message(),
-              HasSubstr("is gone, which should have loaded the checkpoint"));
-}
-
 TEST_F(LearnerAggregatorTest, AFailureOnOneLearnerFailsTheTaskWithItsReason) {
   Run(2);
   auto learners = Learners(2);
@@ -347,15 +268,6 @@ TEST_F(LearnerAggregatorTest, AFailureOnOneLearnerFailsTheTaskWithItsReason) {
   const TaskFailed failed = coordinator_.Receive().task_failed();
   EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kInternal));
   EXPECT_THAT(failed.message(), HasSubstr("learner-1: the loss is nan"));
-}
-
-TEST_F(LearnerAggregatorTest, LearnersAtDifferentStepsFailTheTask) {
-  Run(2);
-  auto learners = Learners(2);
-  Form(learners);
-  learners[0]->Info(5, 0);
-  learners[1]->Info(6, 0);
-  EXPECT_THAT(coordinator_.Receive().task_failed().message(), HasSubstr("at step 6"));
 }
 
 TEST_F(LearnerAggregatorTest, ReportsTheMembersToTheCoordinator) {
@@ -391,21 +303,6 @@ TEST_F(LearnerAggregatorTest, ReportsTheMembersToTheCoordinator) {
   EXPECT_EQ(left.group_status().member(0).name(), "learner-0");
   // Nothing changes, so nothing is reported, for several times the pause between two checks.
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(coordinator_.HearsMore());
-}
-
-TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorAccepts) {
-  options_.report_period = absl::ZeroDuration();
-  Run(1);
-  std::vector<std::unique_ptr<FakeLearner>> learners;
-  WorkerMessage heard;
-  for (int i = 1; i <= kMaxGroupMembers + 1; ++i) {
-    learners.push_back(
-        std::make_unique<FakeLearner>(&coordinator_, kAddress, std::string(kMaxNameBytes, 'x')));
-    heard = coordinator_.ReceiveUntil(
-        [](const WorkerMessage& message) { return message.has_group_status(); });
-    ASSERT_EQ(heard.group_status().member_size(), std::min(i, kMaxGroupMembers));
-  }
-  EXPECT_LE(heard.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
 }
 
 TEST_F(LearnerAggregatorTest, InvalidBytesFromTheCoordinatorEndTheGroup) {
@@ -449,22 +346,6 @@ TEST_F(LearnerAggregatorTest, ADuplicateAnswerIsPassedOnOnce) {
   }
   EXPECT_EQ(learners[0]->Receive().learner_data().sequence(), 1u);
   EXPECT_EQ(learners[0]->Receive().learner_data().sequence(), 2u);
-}
-
-// If the coordinator got more demands, it would end the session of the whole group.
-TEST_F(LearnerAggregatorTest, TooManyDemandsWaitInTheAggregator) {
-  Run(1);
-  auto learners = Learners(1);
-  Form(learners);
-  for (uint64_t sequence = 1; sequence <= 100; ++sequence) learners[0]->Demand(sequence, 3);
-  uint64_t heard = 0;
-  while (coordinator_.HearsMore()) ++heard;
-  EXPECT_EQ(heard, 32u);
-  CoordinatorMessage data;
-  data.mutable_learner_data()->set_task_id("a");
-  data.mutable_learner_data()->set_sequence(1);
-  coordinator_.Send(data);
-  EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), 33u);
 }
 
 TEST_F(LearnerAggregatorTest, ALearnerThatSendsInvalidMessagesIsDisconnected) {

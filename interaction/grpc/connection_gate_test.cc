@@ -171,16 +171,6 @@ TEST_F(ConnectionGateTest, SilentConnectionsAreClosed) {
   WaitForReport(absl::StrCat(client.name(), " was refused: it says nothing"));
 }
 
-TEST_F(ConnectionGateTest, ConnectionsWithoutAnAdmittedCallAreCut) {
-  Listen({2, 2, 2});
-  const Client proven = Speaker();
-  EXPECT_THAT(gate_->LetIn(proven.name(), false), IsOk());
-  const Client client = Speaker();
-  EXPECT_TRUE(client.IsClosed(kLong));
-  WaitForReport(absl::StrCat(client.name(), " was cut: it makes no call"));
-  EXPECT_FALSE(proven.IsClosed());
-}
-
 TEST_F(ConnectionGateTest, AddressWithManyConnectionsGivesWayToOthers) {
   Listen({4, 3, 4});
   const Client silent = Connect("127.0.0.2");
@@ -198,52 +188,6 @@ TEST_F(ConnectionGateTest, AddressWithManyConnectionsGivesWayToOthers) {
   while (taken() < 4) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_FALSE(unproven.IsClosed());
   EXPECT_FALSE(newcomer.IsClosed());
-}
-
-TEST_F(ConnectionGateTest, ProvenConnectionsStayUpToTheirBound) {
-  Listen({2, 1, 2});
-  const Client first = Speaker();
-  EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
-  const Client second = Speaker();
-  EXPECT_THAT(gate_->LetIn(second.name(), false), IsOk());
-  const Client third = Speaker();
-  EXPECT_THAT(gate_->LetIn(third.name(), false),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("it has 2 connections")));
-  EXPECT_FALSE(first.IsClosed());
-  EXPECT_FALSE(second.IsClosed());
-}
-
-TEST_F(ConnectionGateTest, ConnectionIsLetInOnlyOnce) {
-  Listen({2, 2, 2});
-  const Client client = Speaker();
-  EXPECT_THAT(gate_->LetIn(client.name(), false), IsOk());
-  EXPECT_THAT(gate_->LetIn(client.name(), false), StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_TRUE(client.IsClosed(kLong));
-}
-
-TEST_F(ConnectionGateTest, ConnectionWithTooManyCallsIsCut) {
-  Listen({2, 2, 2});
-  const Client client = Speaker();
-  const Client other = Speaker();
-  int calls = 0;
-  while (gate_->CountCall(client.name())) ++calls;
-  EXPECT_GE(calls, CallAllowance::kAtOnce);
-  EXPECT_TRUE(client.IsClosed(kLong));
-  EXPECT_THAT(gate_->LetIn(client.name(), false), Not(IsOk()));
-  EXPECT_TRUE(gate_->CountCall(other.name()));
-  EXPECT_FALSE(other.IsClosed());
-}
-
-TEST_F(ConnectionGateTest, ConnectionWithTooManyStreamsIsCut) {
-  Listen({2, 2, 2});
-  const Client client = Speaker();
-  const Client other = Speaker();
-  {
-    MutexLock lock(&mutex_);
-    begun_ = {{other.name(), CallAllowance::kAtOnce}, {client.name(), 1000}};
-  }
-  EXPECT_TRUE(client.IsClosed(kLong));
-  EXPECT_FALSE(other.IsClosed());
 }
 
 TEST_F(ConnectionGateTest, UnprovenConnectionThatSendsTooMuchIsCut) {
