@@ -1,12 +1,12 @@
 // Tells which instruction sets the processor has, for the few loops that are compiled for several
-// of them; ScopedFlushDenormals, a guard that treats denormal numbers as zero; and Pause() for
-// loops that wait.
+// of them (base/compiled_loops.h); ScopedFlushDenormals, a guard that treats denormal numbers as
+// zero; and Pause() for loops that wait.
 //
 // Threads: thread-safe; a ScopedFlushDenormals works on the thread that makes and destroys it.
 //
 // Example:
 //   ScopedFlushDenormals flush;
-//   switch (BestInstructionSet()) { ... }
+//   AddLoopsFor(BestInstructionSet()).add(from, size, to);
 #ifndef DING_WORKER_BASE_CPU_H_
 #define DING_WORKER_BASE_CPU_H_
 
@@ -22,16 +22,6 @@ enum class InstructionSet {
   kAvx2,      // AVX2 and FMA
   kAvx512,    // AVX-512 F, DQ and VL
 };
-
-// Written before a function, these compile it for that set (x86-64 only). Without the wish for a
-// width, gcc would use half of the width of AVX-512; clang has no such option.
-#define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
-#if defined(__clang__)
-#define DING_TARGET_AVX512 __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
-#else
-#define DING_TARGET_AVX512 \
-  __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
 
 // The name of a set: "baseline", "avx2" or "avx512".
 const char* InstructionSetName(InstructionSet set);

@@ -3,35 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ding_worker/base/check.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/base/cpu.h"
 
 namespace ding {
 namespace internal_finite {
 namespace {
 
-uint32_t CarryBaseline(const float* values, size_t count) { return CarryOf(values, count); }
-
-#if defined(__x86_64__)
-DING_TARGET_AVX2 uint32_t CarryAvx2(const float* values, size_t count) {
-  return CarryOf(values, count);
-}
-
-DING_TARGET_AVX512 uint32_t CarryAvx512(const float* values, size_t count) {
-  return CarryOf(values, count);
-}
-#endif
+struct Compiled {
+  template <InstructionSet kSet>
+  static constexpr CarryFunction kLoops = Compile<kSet, CarryOf>();
+};
 
 }  // namespace
 
-CarryFunction CarryFunctionFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx512) return CarryAvx512;
-  if (set == InstructionSet::kAvx2) return CarryAvx2;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return CarryBaseline;
-}
+CarryFunction CarryFunctionFor(InstructionSet set) { return LoopsFor<Compiled>(set); }
 
 bool AllFiniteLong(absl::Span<const float> values) {
   static const CarryFunction carry = CarryFunctionFor(BestInstructionSet());

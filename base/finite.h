@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/types/span.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/base/cpu.h"
 
 namespace ding {
@@ -19,7 +20,7 @@ namespace internal_finite {
 // Returns a number other than 0 if a value is not finite. Infinity and NaN are the values whose
 // exponent is all ones, and only such an exponent carries into the sign bit when 1 is added to it.
 // This is integer arithmetic, so that the compiler may reorder and vectorize it.
-__attribute__((always_inline)) inline uint32_t CarryOf(const float* values, size_t count) {
+DING_INLINE uint32_t CarryOf(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000u;
   constexpr uint32_t kOne = 0x00800000u;
   uint32_t carry = 0;

@@ -2,18 +2,15 @@
 
 #include <cmath>
 
-#include "ding_worker/base/check.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/base/cpu.h"
 
 namespace ding::internal_adam {
 namespace {
 
-// The body of every variant, inlined into functions that differ in their instruction set only.
-__attribute__((always_inline)) inline void StepLoop(const AdamFactors& factors, int64_t size,
-                                                    const float* __restrict gradient,
-                                                    float* __restrict first,
-                                                    float* __restrict second,
-                                                    float* __restrict parameter) {
+DING_INLINE void StepLoop(const AdamFactors& factors, int64_t size,
+                          const float* __restrict gradient, float* __restrict first,
+                          float* __restrict second, float* __restrict parameter) {
   const AdamFactors f = factors;  // A local copy, which the loop cannot write to.
   for (int64_t i = 0; i < size; ++i) {
     const float g = gradient[i] + f.weight_decay * parameter[i];
@@ -25,7 +22,7 @@ __attribute__((always_inline)) inline void StepLoop(const AdamFactors& factors, 
 }
 
 // Adds partial sums in a fixed order, so that the loop vectorizes and the result is deterministic.
-__attribute__((always_inline)) inline double SumOfSquaresLoop(const float* values, int64_t size) {
+DING_INLINE double SumOfSquaresLoop(const float* values, int64_t size) {
   constexpr int64_t kLanes = 16;
   double sums[kLanes] = {};
   int64_t i = 0;
@@ -41,32 +38,14 @@ __attribute__((always_inline)) inline double SumOfSquaresLoop(const float* value
   return sum;
 }
 
-// The loops above for one instruction set.
-#define DING_DEFINE_LOOPS(name, target)                                                   \
-  target void Step##name(const AdamFactors& factors, int64_t size, const float* gradient, \
-                         float* first, float* second, float* parameter) {                 \
-    StepLoop(factors, size, gradient, first, second, parameter);                          \
-  }                                                                                       \
-  target double SumOfSquares##name(const float* values, int64_t size) {                   \
-    return SumOfSquaresLoop(values, size);                                                \
-  }                                                                                       \
-  constexpr AdamLoops k##name = {Step##name, SumOfSquares##name};
-
-DING_DEFINE_LOOPS(Baseline, )
-#if defined(__x86_64__)
-DING_DEFINE_LOOPS(Avx2, DING_TARGET_AVX2)
-DING_DEFINE_LOOPS(Avx512, DING_TARGET_AVX512)
-#endif
+struct Compiled {
+  template <InstructionSet kSet>
+  static constexpr AdamLoops kLoops = {Compile<kSet, StepLoop>(),
+                                       Compile<kSet, SumOfSquaresLoop>()};
+};
 
 }  // namespace
 
-const AdamLoops& AdamLoopsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx512) return kAvx512;
-  if (set == InstructionSet::kAvx2) return kAvx2;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return kBaseline;
-}
+const AdamLoops& AdamLoopsFor(InstructionSet set) { return LoopsFor<Compiled>(set); }
 
 }  // namespace ding::internal_adam

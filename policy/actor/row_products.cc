@@ -5,22 +5,22 @@
 #include <new>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/policy/mlp/vector_types.h"
 
 namespace ding::internal_actor {
 namespace {
 
+using internal_mlp::kLanesOf;
 using internal_mlp::UnalignedVector;
-using internal_mlp::Vector16;
-using internal_mlp::Vector4;
-using internal_mlp::Vector8;
+using internal_mlp::VectorOf;
 
 constexpr std::align_val_t kCacheLine{64};
 
 // Computes kRows x (kBlocks * kBlock) elements of y, which stay in registers during the whole sum.
 template <typename Vector, int kRows, int kBlocks>
 DING_INLINE void MultiplyTile(const RowProduct& p, int64_t row, int64_t block) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   constexpr int kPerBlock = kBlock / kLanes;
   constexpr int kVectors = kBlocks * kPerBlock;
   const int64_t in = p.weight->in();
@@ -78,8 +78,6 @@ DING_INLINE void MultiplyRows(const RowProduct& p, int64_t block) {
   if (row < p.rows) MultiplyTile<Vector, 1, kBlocks>(p, row, block);
 }
 
-// The tile sizes fill the registers of an instruction set, and have at least 8 sums, which hide the
-// latency of an addition.
 template <typename Vector, int kRows, int kBlocks>
 DING_INLINE void MultiplyBlocks(const RowProduct& p) {
   const int64_t blocks = p.weight->padded_out() / kBlock;
@@ -97,34 +95,24 @@ DING_INLINE void MultiplyBlocks(const RowProduct& p) {
   if (block < blocks) MultiplyRows<Vector, kRows, 1>(p, block);
 }
 
-void MultiplyBaseline(const RowProduct& p) {
+// The tiles fill the registers of an instruction set, and have at least 8 sums, which hide the
+// latency of an addition.
+template <typename Vector>
+DING_INLINE void MultiplyLoop(const RowProduct& p) {
+  constexpr int kLanes = kLanesOf<Vector>;
   if (p.rows == 1) {
-    MultiplyBlocks<Vector4, 1, 2>(p);
+    MultiplyBlocks<Vector, 1, kLanes / 2>(p);
   } else {
-    MultiplyBlocks<Vector4, 2, 1>(p);
+    constexpr int kRows = kLanes == 4 ? 2 : kLanes == 8 ? 6 : 4;
+    constexpr int kBlocks = kLanes == 16 ? 4 : 1;
+    MultiplyBlocks<Vector, kRows, kBlocks>(p);
   }
 }
-constexpr RowKernels kBaseline = {MultiplyBaseline};
 
-#if defined(__x86_64__)
-DING_TARGET_AVX2 void MultiplyAvx2(const RowProduct& p) {
-  if (p.rows == 1) {
-    MultiplyBlocks<Vector8, 1, 4>(p);
-  } else {
-    MultiplyBlocks<Vector8, 6, 1>(p);
-  }
-}
-constexpr RowKernels kAvx2 = {MultiplyAvx2};
-
-DING_TARGET_AVX512 void MultiplyAvx512(const RowProduct& p) {
-  if (p.rows == 1) {
-    MultiplyBlocks<Vector16, 1, 8>(p);
-  } else {
-    MultiplyBlocks<Vector16, 4, 4>(p);
-  }
-}
-constexpr RowKernels kAvx512 = {MultiplyAvx512};
-#endif
+struct Compiled {
+  template <InstructionSet kSet>
+  static constexpr RowKernels kLoops = {Compile<kSet, MultiplyLoop<VectorOf<kSet>>>()};
+};
 
 }  // namespace
 
@@ -146,13 +134,6 @@ void PackedMatrix::SetRow(int64_t out, const float* row) {
   for (int64_t i = 0; i < in_; ++i) to[i * kBlock] = row[i];
 }
 
-const RowKernels& RowKernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx2) return kAvx2;
-  if (set == InstructionSet::kAvx512) return kAvx512;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return kBaseline;
-}
+const RowKernels& RowKernelsFor(InstructionSet set) { return LoopsFor<Compiled>(set); }
 
 }  // namespace ding::internal_actor

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ding_worker/base/check.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/policy/mlp/vector_types.h"
 
@@ -11,8 +11,6 @@ namespace {
 
 constexpr Rng::Purpose kPurpose("policy/dropout");
 
-template <typename Vector>
-constexpr int kLanesOf = sizeof(Vector) / sizeof(float);
 // Vectors in a row of a panel.
 template <typename Vector>
 constexpr int kVectorsOf = kPanelRows / kLanesOf<Vector>;
@@ -163,41 +161,17 @@ DING_INLINE void SumProductsLoop(const float* a, const float* b, int64_t width, 
   }
 }
 
-// The loops above for one instruction set.
-#define DING_DEFINE_LOOPS(name, target, Vector)                                                   \
-  target void Drop##name(const DropoutMask& mask, int64_t width, float* panel) {                  \
-    DropLoop<Vector>(mask, width, panel);                                                         \
-  }                                                                                               \
-  target void Normalize##name(const LayerNorm& norm, float* panel, float* normalized,             \
-                              float* inverse_std) {                                               \
-    NormalizeLoop<Vector>(norm, panel, normalized, inverse_std);                                  \
-  }                                                                                               \
-  target void NormalizeGradient##name(const LayerNorm& norm, const float* normalized,             \
-                                      const float* inverse_std, float* gradients) {               \
-    NormalizeGradientLoop<Vector>(norm, normalized, inverse_std, gradients);                      \
-  }                                                                                               \
-  target void SumProducts##name(const float* a, const float* b, int64_t width, int64_t rows,      \
-                                float* sums) {                                                    \
-    SumProductsLoop<Vector>(a, b, width, rows, sums);                                             \
-  }                                                                                               \
-  constexpr NormalizationKernels k##name = {Drop##name, Normalize##name, NormalizeGradient##name, \
-                                            SumProducts##name};
-
-DING_DEFINE_LOOPS(Baseline, , Vector4)
-#if defined(__x86_64__)
-DING_DEFINE_LOOPS(Avx2, DING_TARGET_AVX2, Vector8)
-DING_DEFINE_LOOPS(Avx512, DING_TARGET_AVX512, Vector16)
-#endif
+struct Compiled {
+  template <InstructionSet kSet, typename Vector = VectorOf<kSet>>
+  static constexpr NormalizationKernels kLoops = {
+      Compile<kSet, DropLoop<Vector>>(), Compile<kSet, NormalizeLoop<Vector>>(),
+      Compile<kSet, NormalizeGradientLoop<Vector>>(), Compile<kSet, SumProductsLoop<Vector>>()};
+};
 
 }  // namespace
 
 const NormalizationKernels& NormalizationKernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx2) return kAvx2;
-  if (set == InstructionSet::kAvx512) return kAvx512;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return kBaseline;
+  return LoopsFor<Compiled>(set);
 }
 
 uint32_t DropoutKey(uint64_t row_key, int64_t layer) {

@@ -1,22 +1,22 @@
 #include "ding_worker/policy/mlp/panel_kernels.h"
 
+#include <type_traits>
+
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
 
-#include "ding_worker/base/check.h"
-#include "ding_worker/base/cpu.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/policy/mlp/vector_types.h"
 
 namespace ding::internal_mlp {
 namespace {
 
 // Computes kTileM x (kVectors * lanes of Vector) elements of c, which stay in registers during the
-// whole sum. The tile sizes below fill the registers of an instruction set: 12 accumulators in 16
-// registers, or in 32 with AVX-512.
+// whole sum.
 template <typename Vector, int kTileM, int kVectors>
 DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   float* const c = p.c + m0 * p.c_row;
   Vector sum[kTileM][kVectors];
 #pragma GCC unroll 16
@@ -94,7 +94,7 @@ DING_INLINE void MultiplyStrides(const PanelProduct& p) {
 
 template <typename Vector>
 DING_INLINE void TanhLoop(float* values, int64_t size) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   for (int64_t i = 0; i < size; i += kLanes) {
     Vector x = *reinterpret_cast<const UnalignedVector<Vector>*>(values + i);
     ApplyTanh(x);
@@ -104,7 +104,7 @@ DING_INLINE void TanhLoop(float* values, int64_t size) {
 
 template <typename Vector>
 DING_INLINE void ReluGradientLoop(const float* outputs, float* gradients, int64_t size) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   for (int64_t i = 0; i < size; i += kLanes) {
     const Vector y = *reinterpret_cast<const UnalignedVector<Vector>*>(outputs + i);
     auto& d = *reinterpret_cast<UnalignedVector<Vector>*>(gradients + i);
@@ -114,7 +114,7 @@ DING_INLINE void ReluGradientLoop(const float* outputs, float* gradients, int64_
 
 template <typename Vector>
 DING_INLINE void TanhGradientLoop(const float* outputs, float* gradients, int64_t size) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   for (int64_t i = 0; i < size; i += kLanes) {
     const Vector y = *reinterpret_cast<const UnalignedVector<Vector>*>(outputs + i);
     auto& d = *reinterpret_cast<UnalignedVector<Vector>*>(gradients + i);
@@ -124,7 +124,7 @@ DING_INLINE void TanhGradientLoop(const float* outputs, float* gradients, int64_
 
 template <typename Vector>
 DING_INLINE void SumRowsLoop(const float* plane, int64_t width, int64_t rows, float* sums) {
-  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kLanes = kLanesOf<Vector>;
   constexpr int kVectors = kPanelRows / kLanes;
   const int64_t full_panels = rows / kPanelRows;
   for (int64_t f = 0; f < width; ++f) {
@@ -147,49 +147,28 @@ DING_INLINE void SumRowsLoop(const float* plane, int64_t width, int64_t rows, fl
   }
 }
 
-// The loops above for one instruction set.
-#define DING_DEFINE_LOOPS(name, target, Vector)                                             \
-  target void Tanh##name(float* values, int64_t size) { TanhLoop<Vector>(values, size); }   \
-  target void ReluGradient##name(const float* outputs, float* gradients, int64_t size) {    \
-    ReluGradientLoop<Vector>(outputs, gradients, size);                                     \
-  }                                                                                         \
-  target void TanhGradient##name(const float* outputs, float* gradients, int64_t size) {    \
-    TanhGradientLoop<Vector>(outputs, gradients, size);                                     \
-  }                                                                                         \
-  target void SumRows##name(const float* plane, int64_t width, int64_t rows, float* sums) { \
-    SumRowsLoop<Vector>(plane, width, rows, sums);                                          \
-  }                                                                                         \
-  constexpr PanelKernels k##name = {Multiply##name, Tanh##name, ReluGradient##name,         \
-                                    TanhGradient##name, SumRows##name};
-
-void MultiplyBaseline(const PanelProduct& p) {
+// The tiles fill the registers of an instruction set: 12 sums in 16 registers, or in 32 with
+// AVX-512.
+template <typename Vector>
+DING_INLINE void MultiplyLoop(const PanelProduct& p) {
+  constexpr int kSums = 12;
   if (p.lanes <= kHalfPanelRows) {
-    MultiplyStrides<Vector4, 6, 2>(p);
+    using HalfVector = std::conditional_t<kLanesOf<Vector> <= kHalfPanelRows, Vector, Vector8>;
+    constexpr int kVectors = kHalfPanelRows / kLanesOf<HalfVector>;
+    MultiplyStrides<HalfVector, kSums / kVectors, kVectors>(p);
   } else {
-    MultiplyStrides<Vector4, 3, 4>(p);
+    constexpr int kVectors = kPanelRows / kLanesOf<Vector>;
+    MultiplyStrides<Vector, kSums / kVectors, kVectors>(p);
   }
 }
-DING_DEFINE_LOOPS(Baseline, , Vector4)
 
-#if defined(__x86_64__)
-DING_TARGET_AVX2 void MultiplyAvx2(const PanelProduct& p) {
-  if (p.lanes <= kHalfPanelRows) {
-    MultiplyStrides<Vector8, 12, 1>(p);
-  } else {
-    MultiplyStrides<Vector8, 6, 2>(p);
-  }
-}
-DING_DEFINE_LOOPS(Avx2, DING_TARGET_AVX2, Vector8)
-
-DING_TARGET_AVX512 void MultiplyAvx512(const PanelProduct& p) {
-  if (p.lanes <= kHalfPanelRows) {
-    MultiplyStrides<Vector8, 12, 1>(p);
-  } else {
-    MultiplyStrides<Vector16, 12, 1>(p);
-  }
-}
-DING_DEFINE_LOOPS(Avx512, DING_TARGET_AVX512, Vector16)
-#endif
+struct Compiled {
+  template <InstructionSet kSet, typename Vector = VectorOf<kSet>>
+  static constexpr PanelKernels kLoops = {
+      Compile<kSet, MultiplyLoop<Vector>>(), Compile<kSet, TanhLoop<Vector>>(),
+      Compile<kSet, ReluGradientLoop<Vector>>(), Compile<kSet, TanhGradientLoop<Vector>>(),
+      Compile<kSet, SumRowsLoop<Vector>>()};
+};
 
 void TransposeScalar(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
                      int64_t to_row) {
@@ -230,13 +209,6 @@ void Transpose(const float* from, int64_t from_row, int64_t rows, int64_t column
   TransposeScalar(from + r * from_row, from_row, rows - r, columns, to + r, to_row);
 }
 
-const PanelKernels& PanelKernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx2) return kAvx2;
-  if (set == InstructionSet::kAvx512) return kAvx512;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return kBaseline;
-}
+const PanelKernels& PanelKernelsFor(InstructionSet set) { return LoopsFor<Compiled>(set); }
 
 }  // namespace ding::internal_mlp

@@ -1,18 +1,30 @@
-// Vectors of float for loops that are compiled for several instruction sets (base/cpu.h), and the
-// functions that such loops share. Vectors are passed by reference: by value they would need an
-// instruction set where the function is only declared.
+// Vectors of float for loops that are compiled for several instruction sets
+// (base/compiled_loops.h), and the functions that such loops share.
 //
 // Threads: thread-safe; the functions use their arguments only.
 #ifndef DING_WORKER_POLICY_MLP_VECTOR_TYPES_H_
 #define DING_WORKER_POLICY_MLP_VECTOR_TYPES_H_
 
-namespace ding::internal_mlp {
+#include <cstdint>
+#include <type_traits>
 
-#define DING_INLINE __attribute__((always_inline)) inline
+#include "ding_worker/base/compiled_loops.h"
+#include "ding_worker/base/cpu.h"
+
+namespace ding::internal_mlp {
 
 using Vector4 = float __attribute__((vector_size(16)));
 using Vector8 = float __attribute__((vector_size(32)));
 using Vector16 = float __attribute__((vector_size(64)));
+
+// The widest vector that an instruction set has.
+template <InstructionSet kSet>
+using VectorOf =
+    std::conditional_t<kSet == InstructionSet::kAvx512, Vector16,
+                       std::conditional_t<kSet == InstructionSet::kAvx2, Vector8, Vector4>>;
+
+template <typename Vector>
+inline constexpr int64_t kLanesOf = sizeof(Vector) / sizeof(float);
 
 // The vector type of as many 32-bit integers.
 template <typename Vector>

@@ -1,7 +1,6 @@
 #include "ding_worker/policy/rnn/cell_kernels.h"
 
-#include "ding_worker/base/check.h"
-#include "ding_worker/base/cpu.h"
+#include "ding_worker/base/compiled_loops.h"
 #include "ding_worker/policy/mlp/vector_types.h"
 
 namespace ding::internal_rnn {
@@ -9,10 +8,9 @@ namespace {
 
 using internal_mlp::ApplySigmoid;
 using internal_mlp::ApplyTanh;
+using internal_mlp::kLanesOf;
 using internal_mlp::UnalignedVector;
-using internal_mlp::Vector16;
-using internal_mlp::Vector4;
-using internal_mlp::Vector8;
+using internal_mlp::VectorOf;
 
 // The vector at element i of plane `plane` of planes of `size` floats.
 template <typename Vector>
@@ -27,7 +25,7 @@ DING_INLINE UnalignedVector<Vector>& At(float* planes, int64_t plane, int64_t si
 
 template <typename Vector>
 DING_INLINE void LstmForwardLoop(const LstmForward& s) {
-  for (int64_t k = 0; k < s.size; k += sizeof(Vector) / sizeof(float)) {
+  for (int64_t k = 0; k < s.size; k += kLanesOf<Vector>) {
     Vector i = At<Vector>(s.gates, 0, s.size, k);
     Vector f = At<Vector>(s.gates, 1, s.size, k);
     Vector g = At<Vector>(s.gates, 2, s.size, k);
@@ -50,7 +48,7 @@ DING_INLINE void LstmForwardLoop(const LstmForward& s) {
 
 template <typename Vector>
 DING_INLINE void LstmBackwardLoop(const LstmBackward& s) {
-  for (int64_t k = 0; k < s.size; k += sizeof(Vector) / sizeof(float)) {
+  for (int64_t k = 0; k < s.size; k += kLanesOf<Vector>) {
     const Vector i = At<Vector>(s.gates, 0, s.size, k);
     const Vector f = At<Vector>(s.gates, 1, s.size, k);
     const Vector g = At<Vector>(s.gates, 2, s.size, k);
@@ -78,7 +76,7 @@ DING_INLINE void LstmBackwardLoop(const LstmBackward& s) {
 
 template <typename Vector>
 DING_INLINE void GruForwardLoop(const GruForward& s) {
-  for (int64_t k = 0; k < s.size; k += sizeof(Vector) / sizeof(float)) {
+  for (int64_t k = 0; k < s.size; k += kLanesOf<Vector>) {
     Vector r = At<Vector>(s.gates, 0, s.size, k) + At<Vector>(s.products, 0, s.size, k);
     Vector z = At<Vector>(s.gates, 1, s.size, k) + At<Vector>(s.products, 1, s.size, k);
     const Vector product = At<Vector>(s.products, 2, s.size, k);
@@ -96,7 +94,7 @@ DING_INLINE void GruForwardLoop(const GruForward& s) {
 
 template <typename Vector>
 DING_INLINE void GruBackwardLoop(const GruBackward& s) {
-  for (int64_t k = 0; k < s.size; k += sizeof(Vector) / sizeof(float)) {
+  for (int64_t k = 0; k < s.size; k += kLanesOf<Vector>) {
     const Vector r = At<Vector>(s.gates, 0, s.size, k);
     const Vector z = At<Vector>(s.gates, 1, s.size, k);
     const Vector n = At<Vector>(s.gates, 2, s.size, k);
@@ -121,30 +119,15 @@ DING_INLINE void GruBackwardLoop(const GruBackward& s) {
   }
 }
 
-// The loops above for one instruction set.
-#define DING_DEFINE_CELLS(name, target, Vector)                                                \
-  target void LstmForward##name(const LstmForward& step) { LstmForwardLoop<Vector>(step); }    \
-  target void LstmBackward##name(const LstmBackward& step) { LstmBackwardLoop<Vector>(step); } \
-  target void GruForward##name(const GruForward& step) { GruForwardLoop<Vector>(step); }       \
-  target void GruBackward##name(const GruBackward& step) { GruBackwardLoop<Vector>(step); }    \
-  constexpr CellKernels k##name = {LstmForward##name, LstmBackward##name, GruForward##name,    \
-                                   GruBackward##name};
-
-DING_DEFINE_CELLS(Baseline, , Vector4)
-#if defined(__x86_64__)
-DING_DEFINE_CELLS(Avx2, DING_TARGET_AVX2, Vector8)
-DING_DEFINE_CELLS(Avx512, DING_TARGET_AVX512, Vector16)
-#endif
+struct Compiled {
+  template <InstructionSet kSet, typename Vector = VectorOf<kSet>>
+  static constexpr CellKernels kLoops = {
+      Compile<kSet, LstmForwardLoop<Vector>>(), Compile<kSet, LstmBackwardLoop<Vector>>(),
+      Compile<kSet, GruForwardLoop<Vector>>(), Compile<kSet, GruBackwardLoop<Vector>>()};
+};
 
 }  // namespace
 
-const CellKernels& CellKernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::kAvx2) return kAvx2;
-  if (set == InstructionSet::kAvx512) return kAvx512;
-#endif
-  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
-  return kBaseline;
-}
+const CellKernels& CellKernelsFor(InstructionSet set) { return LoopsFor<Compiled>(set); }
 
 }  // namespace ding::internal_rnn

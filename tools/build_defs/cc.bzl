@@ -35,7 +35,7 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
       copts: flags after those of the house.
       deps: as in cc_library.
       linkstatic: True, so that an object file is compiled once and a missing alwayslink shows in tests.
-      precompiled: False for a source with functions for other instruction sets (DING_TARGET_AVX2), on which GCC 12 has crashed with
+      precompiled: False for a source with functions for other instruction sets (base/compiled_loops.h), on which GCC 12 has crashed with
         precompiled headers.
       **kwargs: as in cc_library.
     """
