@@ -32,11 +32,13 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 }
 
 // Reports all problems of a config in one error, so that a user can mend them together. Returns OK
-// if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>".
+// if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>". With
+// an empty `where`, the text is "<problem>; <problem>".
 inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
-                                     absl::string_view where) {
+                                     absl::string_view where = "") {
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, where.empty() ? "" : ": ", absl::StrJoin(problems, "; ")));
 }
 
 }  // namespace ding

@@ -67,6 +67,8 @@ TEST(ProblemsToStatus, ListsAllProblemsInOneError) {
       ProblemsToStatus({"lr is 0, must be above 0", "n_sample is 0, must be at least 1"}, "policy"),
       StatusIs(absl::StatusCode::kInvalidArgument,
                "policy: lr is 0, must be above 0; n_sample is 0, must be at least 1"));
+  EXPECT_THAT(ProblemsToStatus({"lr is 0", "eps is 0"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, "lr is 0; eps is 0"));
 }
 
 }  // namespace

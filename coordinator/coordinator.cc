@@ -26,7 +26,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
@@ -457,9 +456,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
   if (parts.make_buffer == nullptr) problems.push_back("nothing that makes buffers");
   if (parts.delete_key == nullptr) problems.push_back("nothing that deletes data");
   if (parts.sender == nullptr) problems.push_back("no sender");
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("coordinator: ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "coordinator"));
   auto remover = absl::make_unique<UsedDataRemover>(
       [deletes = std::move(parts.delete_key)](const std::string& key) {
         return CallUser("delete_key", [&] { return deletes(key); });

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/check.h"
@@ -362,10 +361,9 @@ absl::Status CheckSamePlayers(const EnvSpec& game, int first) {
     AddDifferences(*expected.observation, *found.observation, of_first, of_other, &differences);
     AddDifferences(*expected.action, *found.action, of_first, of_other, &differences);
   }
-  if (differences.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("one policy cannot play all players of env '", game.name,
-                   "', which see or do different things: ", absl::StrJoin(differences, "; ")));
+  return ProblemsToStatus(differences,
+                          absl::StrCat("one policy cannot play all players of env '", game.name,
+                                       "', which see or do different things"));
 }
 
 }  // namespace ding

@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/params.h"
@@ -218,8 +217,8 @@ absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig&
       problems.push_back(absl::StrCat("hook '", full.name(), "': ", hook.status().message()));
     }
   }
-  if (problems.empty()) return hooks;
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
+  return hooks;
 }
 
 }  // namespace ding

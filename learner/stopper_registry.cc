@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
@@ -225,8 +224,8 @@ absl::StatusOr<StopperList> StopperList::Create(
       problems.push_back(absl::StrCat(name, ": ", made.status().message()));
     }
   }
-  if (problems.empty()) return list;
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
+  return list;
 }
 
 absl::Status StopperList::Ask(const RunMoment& now) {

@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -34,11 +33,6 @@ std::vector<std::string> FindProblems(absl::Span<const ParameterInfo> info,
     if (expected.count(name) == 0) problems.push_back(absl::StrCat("'", name, "' is unknown"));
   }
   return problems;
-}
-
-absl::Status Unfit(absl::string_view scope, const std::vector<std::string>& problems) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the saved '", scope, "' does not fit: ", absl::StrJoin(problems, "; ")));
 }
 
 }  // namespace
@@ -96,8 +90,9 @@ absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_v
                             StateReader* reader, absl::Span<float> values,
                             const std::set<std::string>& others) {
   ScopedStateReader scoped(reader, scope);
+  const std::string unfit = absl::StrCat("the saved '", scope, "' does not fit");
   std::vector<std::string> problems = FindProblems(info, scoped, others);
-  if (!problems.empty()) return Unfit(scope, problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, unfit));
   std::vector<float> loaded(values.begin(), values.end());
   for (const ParameterInfo& parameter : info) {
     const absl::Span<float> target = absl::MakeSpan(loaded).subspan(
@@ -107,7 +102,7 @@ absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_v
       problems.push_back(absl::StrCat("'", parameter.name, "' is not finite"));
     }
   }
-  if (!problems.empty()) return Unfit(scope, problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, unfit));
   absl::c_copy(loaded, values.begin());
   return absl::OkStatus();
 }

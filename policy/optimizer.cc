@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
@@ -61,8 +60,7 @@ absl::Status CheckOptions(const AdamOptions& options) {
     problems.push_back(absl::StrCat("weight_decay is ", options.weight_decay,
                                     "; it must be finite and at least 0"));
   }
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("Adam: ", absl::StrJoin(problems, "; ")));
+  return ProblemsToStatus(problems, "Adam");
 }
 
 }  // namespace

@@ -159,11 +159,6 @@ void AppendProblems(const ScheduleConfig& config, absl::string_view field,
   Require(config.decay() > 0, absl::StrCat(field, ".decay"), config.decay(), "above 0", problems);
 }
 
-absl::Status StatusOf(const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
-}
-
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params) {
   return Annotate(ReadParams(config, params), "policy");
 }

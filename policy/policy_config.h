@@ -7,7 +7,7 @@
 //     std::vector<std::string> problems;
 //     AppendProblems(policy, &problems);
 //     RequireAtLeastZero(config.learning_rate(), "learning_rate", &problems);
-//     DING_RETURN_IF_ERROR(StatusOf(problems));
+//     DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
 //     ...
 //   }
 //   DING_REGISTER(PolicyRegistry(), "mine", CreatorOf(Create), "my own", &MyConfig::descriptor);
@@ -68,10 +68,6 @@ void AppendProblems(const PolicyConfig& config, std::vector<std::string>* proble
 // Likewise for a schedule; `field` is its name in messages, such as "eps".
 void AppendProblems(const ScheduleConfig& config, absl::string_view field,
                     std::vector<std::string>* problems);
-
-// Returns kInvalidArgument with all problems, if there are any. CreatorOf() puts the policy type
-// before it.
-absl::Status StatusOf(const std::vector<std::string>& problems);
 
 // Unpacks `config.params` into the algorithm's message; if it is not set, `params` is unchanged.
 // kInvalidArgument, naming both types, if it is another message.

@@ -58,7 +58,7 @@ std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) 
 
 absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer>> AdvancedReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), options.name));
   return std::unique_ptr<AdvancedReplayBuffer>(new AdvancedReplayBuffer(options));
 }
 

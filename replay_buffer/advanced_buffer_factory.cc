@@ -25,7 +25,6 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -60,7 +59,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
         absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
   }
   problems.insert(problems.end(), config_problems.begin(), config_problems.end());
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   return AdvancedReplayBuffer::Create(options);
 }
 
@@ -166,7 +165,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   for (std::string& problem : AdvancedReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   if (!params.priority() && !params.has_max_use()) {
     NaiveReplayBuffer::Options naive;
     ReadCommonOptions(config, deps, &naive, &problems);

@@ -53,7 +53,7 @@ std::vector<std::string> HindsightReplayBuffer::Problems(const Options& options)
 
 absl::StatusOr<std::unique_ptr<HindsightReplayBuffer>> HindsightReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), options.name));
   return std::unique_ptr<HindsightReplayBuffer>(new HindsightReplayBuffer(options));
 }
 

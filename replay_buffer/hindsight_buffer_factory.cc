@@ -13,7 +13,6 @@
 #include "ding_worker/replay_buffer/hindsight_buffer.h"
 #include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/hindsight_source.h"
-#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -45,7 +44,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfi
   for (std::string& problem : HindsightReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   return HindsightReplayBuffer::Create(options);
 }
 

@@ -48,7 +48,7 @@ std::vector<std::string> NaiveReplayBuffer::Problems(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), options.name));
   return std::unique_ptr<NaiveReplayBuffer>(new NaiveReplayBuffer(options));
 }
 

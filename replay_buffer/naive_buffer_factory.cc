@@ -16,7 +16,6 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -33,7 +32,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
     problems.push_back(std::move(problem));
   }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   return NaiveReplayBuffer::Create(options);
 }
 
@@ -90,7 +89,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
     problems.emplace_back("window_end is not set, expected with replay_buffer_bytes");
   }
   at_least_1("decay_envsteps", window.decay);
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.ring.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.ring.name));
   options.window_rows = window;
   return ElasticReplayBuffer::Create(std::move(options));
 }

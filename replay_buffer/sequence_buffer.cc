@@ -102,7 +102,7 @@ std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) 
 
 absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), options.name));
   return std::unique_ptr<SequenceReplayBuffer>(new SequenceReplayBuffer(options));
 }
 
@@ -118,7 +118,7 @@ std::vector<std::string> EpisodeReplayBuffer::Problems(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), options.name));
   return std::unique_ptr<EpisodeReplayBuffer>(
       new EpisodeReplayBuffer(WholeEpisodes(options), options.on_removed));
 }

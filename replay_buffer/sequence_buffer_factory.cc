@@ -18,7 +18,6 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
-#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -41,7 +40,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   for (std::string& problem : SequenceReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   return SequenceReplayBuffer::Create(options);
 }
 
@@ -104,7 +103,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig&
     problems.push_back(std::move(problem));
   }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
-  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   return EpisodeReplayBuffer::Create(options);
 }
 

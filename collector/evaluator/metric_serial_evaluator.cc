@@ -25,8 +25,7 @@ absl::Status CheckData(const IEvalData* data, const IMetric* metric) {
     problems.push_back("the data have no batches, expected at least 1");
   }
   if (metric == nullptr) problems.push_back("no metric");
-  return problems.empty() ? absl::OkStatus()
-                          : absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+  return ProblemsToStatus(problems);
 }
 
 // Saves values as "<which>_names" and "<which>_values".

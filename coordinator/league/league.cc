@@ -11,7 +11,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/league/league.pb.h"
@@ -101,10 +100,7 @@ std::vector<std::string> OneVsOneLeague::Problems(const LeagueConfig& config) {
 }
 
 absl::StatusOr<OneVsOneLeague> OneVsOneLeague::Create(const LeagueConfig& config, uint64_t seed) {
-  const std::vector<std::string> problems = Problems(config);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("league: ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(config), "league"));
   return OneVsOneLeague(config, seed);
 }
 

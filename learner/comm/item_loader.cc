@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/finite.h"
@@ -481,11 +480,8 @@ class ItemLoader::Impl {
 
 absl::StatusOr<std::unique_ptr<ItemLoader>> ItemLoader::Create(Store* store,
                                                                const ItemLoaderOptions& options) {
-  const std::vector<std::string> problems = Problems(options);
-  if (problems.empty()) {
-    return absl::WrapUnique(new ItemLoader(std::make_unique<Impl>(store, options)));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("item loader: ", absl::StrJoin(problems, "; ")));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), "item loader"));
+  return absl::WrapUnique(new ItemLoader(std::make_unique<Impl>(store, options)));
 }
 
 ItemLoader::ItemLoader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

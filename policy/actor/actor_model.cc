@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
@@ -89,9 +88,7 @@ class ParameterReader {
         problems_.push_back(absl::StrCat("'", name, "' is unknown"));
       }
     }
-    if (problems_.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("its model does not fit its description: ", absl::StrJoin(problems_, "; ")));
+    return ProblemsToStatus(problems_, "its model does not fit its description");
   }
 
  private:

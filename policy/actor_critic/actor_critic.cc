@@ -8,7 +8,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
@@ -255,9 +254,7 @@ absl::Status ActorCritic::CheckNames(StateReader* reader) const {
       unknown.push_back(absl::StrCat("'", name, "' is unknown"));
     }
   }
-  if (unknown.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the saved '", kModelScope, "' does not fit: ", absl::StrJoin(unknown, "; ")));
+  return ProblemsToStatus(unknown, absl::StrCat("the saved '", kModelScope, "' does not fit"));
 }
 
 absl::Status ActorCritic::LoadModel(StateReader* reader) {

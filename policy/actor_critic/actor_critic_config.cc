@@ -148,7 +148,7 @@ absl::StatusOr<ActorCriticParts> MakeActorCriticParts(const PolicyConfig& policy
                                  {ActorCritic::ValueField()},
                                  Rng::DeriveSeed(context.seed, "policy/critic"), &problems);
   }
-  DING_RETURN_IF_ERROR(StatusOf(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   return parts;
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   options.schedules = CreateFieldSchedules(
       policy, {{"learning_rate", kSettingLr, config.learning_rate()}}, &problems);
   std::unique_ptr<Network> network = CreateActor(config.model(), context, {}, &problems);
-  DING_RETURN_IF_ERROR(StatusOf(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   return BcPolicy::Create(std::move(network), context.observation, context.action, options);
 }
 

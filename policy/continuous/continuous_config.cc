@@ -122,7 +122,7 @@ absl::StatusOr<ContinuousParts> MakeContinuousParts(const PolicyConfig& policy,
     parts.critics =
         MadeOrProblem(CreateCritics(config, context, action, critics), "critic", &problems);
   }
-  DING_RETURN_IF_ERROR(StatusOf(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   return parts;
 }
 

@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   DiscreteSacOptions options = MakeOptions(policy, config, context);
   options.schedules = CreateFieldSchedules(policy, FieldsOf(config, context), &problems);
   DiscreteSacNetworks networks = CreateNetworks(config, context, &problems);
-  DING_RETURN_IF_ERROR(StatusOf(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   return DiscreteSacPolicy::Create(std::move(networks), context.observation, context.action,
                                    options);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
@@ -168,9 +169,7 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
   CheckOptions(options, &problems);
   CheckFields(options, *input, *output, &problems);
   CheckWidth("the number of input elements", RowWidth(*input), &problems);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("MLP: ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "MLP"));
   MlpStructure structure;
   structure.options = options;
   structure.input_width = RowWidth(*input);

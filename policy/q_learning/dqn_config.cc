@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Network>> QPolicyMaker::CreateNetwork(
   if (!network.ok()) {
     problems_.push_back(absl::StrCat(prefix_, "model: ", network.status().message()));
   }
-  DING_RETURN_IF_ERROR(StatusOf(problems_));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems_));
   return network;
 }
 

@@ -130,11 +130,6 @@ std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSp
   return layers;
 }
 
-absl::Status ToStatus(const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("CNN: ", absl::StrJoin(problems, "; ")));
-}
-
 }  // namespace
 
 std::string CnnStructure::Architecture() const {
@@ -154,7 +149,7 @@ absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const S
   std::vector<std::string> problems;
   CheckOptions(options, &problems);
   CheckFields(*input, &problems);
-  DING_RETURN_IF_ERROR(ToStatus(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "CNN"));
 
   int pictures = 0;
   int64_t picture_floats = 0;
@@ -171,7 +166,7 @@ absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const S
     features.push_back(Box(field.name, layers.empty() ? field.shape : layers.back().out));
     structure.conv.push_back(std::move(layers));
   }
-  DING_RETURN_IF_ERROR(ToStatus(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "CNN"));
   DING_ASSIGN_OR_RETURN(const SpecPtr mlp_input, MakeSpec(std::move(features)));
   DING_RETURN_IF_ERROR(RefuseNormalization(options.mlp, "network 'torch_cnn'"));
   DING_ASSIGN_OR_RETURN(structure.mlp, MakeMlpStructure(options.mlp, mlp_input, output));

@@ -2,7 +2,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 
@@ -29,12 +28,6 @@ void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma
   if (!(gamma >= 0 && gamma <= 1)) {
     problems->push_back(absl::StrCat("discount_factor is ", gamma, ", expected 0 to 1"));
   }
-}
-
-absl::Status BufferProblemsToStatus(absl::string_view name,
-                                    const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, ": ", absl::StrJoin(problems, "; ")));
 }
 
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options) {

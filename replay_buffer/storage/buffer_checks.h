@@ -21,10 +21,6 @@ namespace ding {
 void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems);
 
-// Returns kInvalidArgument with all problems, if there are any.
-absl::Status BufferProblemsToStatus(absl::string_view name,
-                                    const std::vector<std::string>& problems);
-
 // Returns kInvalidArgument if no buffer can draw what is requested.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 // "[2, 5)"; for messages.

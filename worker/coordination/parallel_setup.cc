@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
@@ -51,10 +50,9 @@ absl::Status CheckLearningOpponent(const ExperimentConfig& config, bool on_polic
   DING_RETURN_IF_ERROR(CheckOpponentLearns(opponent, own, on_policy));
   DING_ASSIGN_OR_RETURN(const EnvSpec player,
                         SpecOfEnv(config, clock, {EnvPlace::kCoordinator, 0}, /*player=*/1));
-  const std::vector<std::string> problems = FindSequenceProblems(
+  DING_RETURN_IF_ERROR(ProblemsToStatus(FindSequenceProblems(
       own, opponent->learn_mode()->attributes(),
-      HasItemsOfSequences(own.policy().other().replay_buffer()), player.max_episode_steps);
-  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+      HasItemsOfSequences(own.policy().other().replay_buffer()), player.max_episode_steps)));
   if (own.policy().random_collect_size() == 0) return absl::OkStatus();
   return RandomStart::Create(opponent->collect_mode(), player, own.seed(), [] { return true; })
       .status();
@@ -116,7 +114,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
       refused.push_back(std::move(problem));
     }
   }
-  if (!refused.empty()) return absl::InvalidArgumentError(absl::StrJoin(refused, "; "));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(refused));
   const bool on_policy = attributes.on_policy;
   const BufferConfig& rows_config = config.policy().other().replay_buffer();
   const ItemSequences sequences =
@@ -128,7 +126,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     for (std::string& problem : FindGoalProblems(config, env)) {
       problems.push_back(std::move(problem));
     }
-    if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+    DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   }
   if (OpponentLearns(config)) {
     DING_RETURN_IF_ERROR(Annotate(

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/crc32c.h"
@@ -133,9 +132,8 @@ absl::Status CheckSpaces(const EpisodeSet& set, const EnvSpec& env) {
     problems.push_back(absl::StrCat("its observation has '", field.name, "' ", field.DebugString(),
                                     ", the env's has not"));
   }
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("episodes", OfEnv(set), " do not fit env '",
-                                                 env.name, "': ", absl::StrJoin(problems, "; ")));
+  return ProblemsToStatus(problems,
+                          absl::StrCat("episodes", OfEnv(set), " do not fit env '", env.name, "'"));
 }
 
 // Returns the episode numbers in a random order; the first of them are held out.

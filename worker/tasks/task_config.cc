@@ -124,11 +124,6 @@ std::vector<std::string> SettingsOf(const CollectorTask& task) {
   return {task.setting().begin(), task.setting().end()};
 }
 
-absl::Status ProblemsOf(const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
-}
-
 absl::StatusOr<Batch> RowOfZeros(const SpecPtr& spec) {
   DING_ASSIGN_OR_RETURN(BatchBuilder row, BatchBuilder::Create(spec, 1));
   for (int i = 0; i < spec->size(); ++i) {
@@ -175,7 +170,7 @@ absl::Status TaskSettings::Check(const StartTask& task) {
 absl::Status TaskSettings::CheckLearner(const LearnerTask& task) const {
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfTask(run_, task));
   const std::string what = Describe(run_, task.task_id());
-  DING_RETURN_IF_ERROR(Annotate(ProblemsOf(FindParallelProblems(config)), what));
+  DING_RETURN_IF_ERROR(Annotate(ProblemsToStatus(FindParallelProblems(config)), what));
   DING_RETURN_IF_ERROR(Annotate(CheckRows(config, env_), what));
   return Annotate(
       create_buffer(CoordinatorBufferConfig(config.policy().other().replay_buffer()), BufferDeps())
@@ -186,7 +181,7 @@ absl::Status TaskSettings::CheckLearner(const LearnerTask& task) const {
 absl::Status TaskSettings::CheckCollector(const CollectorTask& task) const {
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfTask(run_, task));
   const std::string what = Describe(run_, task.task_id());
-  DING_RETURN_IF_ERROR(Annotate(ProblemsOf(FindParallelProblems(config)), what));
+  DING_RETURN_IF_ERROR(Annotate(ProblemsToStatus(FindParallelProblems(config)), what));
   const absl::StatusOr<EnvSpec> env = SpecOfEnv(config, clock_);
   DING_RETURN_IF_ERROR(Annotate(env.status(), what));
   DING_RETURN_IF_ERROR(Annotate(CheckSamePlayer(env_, *env), what));
@@ -207,16 +202,16 @@ absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSp
       create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
   if (collector->collect_mode() != nullptr) {
     const CollectAttributes attributes = collector->collect_mode()->attributes();
-    DING_RETURN_IF_ERROR(ProblemsOf(FindPolicyKindProblems(config, attributes)));
+    DING_RETURN_IF_ERROR(ProblemsToStatus(FindPolicyKindProblems(config, attributes)));
     if (attributes.on_policy) {
-      DING_RETURN_IF_ERROR(ProblemsOf(FindSampleProblems(config, env.max_episode_steps)));
+      DING_RETURN_IF_ERROR(ProblemsToStatus(FindSampleProblems(config, env.max_episode_steps)));
     }
   }
   if (policy->learn_mode() != nullptr) {
-    DING_RETURN_IF_ERROR(ProblemsOf(FindSequenceProblems(
+    DING_RETURN_IF_ERROR(ProblemsToStatus(FindSequenceProblems(
         config, policy->learn_mode()->attributes(),
         HasItemsOfSequences(config.policy().other().replay_buffer()), env.max_episode_steps)));
-    DING_RETURN_IF_ERROR(ProblemsOf(FindGoalProblems(config, env)));
+    DING_RETURN_IF_ERROR(ProblemsToStatus(FindGoalProblems(config, env)));
   }
   DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
                         LayoutOfCollected(env, collector->collect_mode()));
