@@ -269,7 +269,7 @@ TEST(DataParallelTest, TheHookLogsTheMeanOverTheRanks) {
      public:
       Read(int priority, double* to)
           : LearnerHook("read", priority, HookPosition::kAfterIter), to_(to) {}
-      absl::Status Call(ILearner* learner) override {
+      absl::Status Call(LearnerView* learner) override {
         *to_ = learner->current_step()->scalars.GetOr("total_loss", -1);
         return absl::OkStatus();
       }

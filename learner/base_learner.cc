@@ -216,7 +216,7 @@ absl::Status BaseLearner::RememberPriorities(const Batch& data) {
   return absl::OkStatus();
 }
 
-absl::Status BaseLearner::Start(const DataSource& next_data) {
+absl::Status BaseLearner::Start(const DataSource& next_data, const RecoverFn& recover) {
   if (running_) {
     return absl::FailedPreconditionError(
         absl::StrCat(deps_.name, ": Start() is called during Start(), at iteration ", train_iter_,
@@ -240,8 +240,7 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
     const int64_t envstep = data.envstep < 0 ? collector_envstep_ : data.envstep;
     absl::Status trained =
         CallUser("Train()", [&] { return outer_->Train(data.batch, envstep, data.settings); });
-    if (!trained.ok() && recover_fn_) {
-      const RecoverFn recover = recover_fn_;  // It may set another one.
+    if (!trained.ok() && recover) {
       trained = CallUser("the recover function", [&] { return recover(trained); });
     }
     DING_RETURN_IF_ERROR(trained);
@@ -280,6 +279,10 @@ absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
         deps_.name, ": SaveCheckpoint() without a policy: expected ResetPolicy() before"));
   }
   return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(saved_as));
+}
+
+absl::Status BaseLearner::LoadCheckpoint(const std::string& path) {
+  return LoadLearnerCheckpoint(path, outer_);
 }
 
 std::string BaseLearner::CheckpointPath(absl::string_view name) const {

@@ -9,9 +9,8 @@
 // LoadState() for state of its own. A learner that has a BaseLearner as a part calls set_outer().
 //
 // Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data,
-// Learn() or
-//            OnIteration() throws becomes an error. Train() and Start() refuse to be called from within themselves,
-//            as by a hook (kFailedPrecondition).
+//            Learn() or OnIteration() throws becomes an error. Train() and Start() refuse to be
+//            called from within themselves, as by a hook (kFailedPrecondition).
 //
 // Example: a learner that trains several times on each batch.
 //   class RepeatLearner : public BaseLearner {
@@ -83,8 +82,9 @@ class BaseLearner : public ILearner {
   absl::Status Train(const Batch& data, int64_t envstep = -1,
                      const NamedValues& settings = {}) override;
   // The limit of one call is Options::train_iterations.
-  absl::Status Start(const DataSource& next_data) override;
+  absl::Status Start(const DataSource& next_data, const RecoverFn& recover = nullptr) override;
   absl::Status SaveCheckpoint(absl::string_view name = "") override;
+  absl::Status LoadCheckpoint(const std::string& path) override;
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
   LearnInfo learn_info() const override;
@@ -92,7 +92,6 @@ class BaseLearner : public ILearner {
   absl::Status CallHooks(HookPosition position) final;
   void RegisterHook(std::shared_ptr<LearnerHook> hook) final;
   void set_checkpoint_fn(CheckpointFn fn) final { checkpoint_fn_ = std::move(fn); }
-  void set_recover_fn(RecoverFn fn) final { recover_fn_ = std::move(fn); }
   // "<exp_dir>/ckpt/<name>" for the instance "learner", "<exp_dir>/ckpt_<instance>/<name>" for
   // others.
   std::string CheckpointPath(absl::string_view name) const final;
@@ -160,7 +159,6 @@ class BaseLearner : public ILearner {
   ProcessGroup* const group_;
   ILearner* outer_ = this;
   CheckpointFn checkpoint_fn_;
-  RecoverFn recover_fn_;
 
   RunSignals run_signals_;
   Monitor monitor_;

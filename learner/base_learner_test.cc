@@ -86,7 +86,7 @@ class CountingHook : public LearnerHook {
  public:
   CountingHook(std::vector<std::string>* calls, HookPosition position)
       : LearnerHook("counting", 50, position), calls_(calls) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     calls_->push_back(absl::StrCat(HookPositionName(position()), " ", learner->train_iter()));
     return absl::OkStatus();
   }
@@ -119,7 +119,7 @@ class ResettingHook : public LearnerHook {
  public:
   ResettingHook(LearnMode* policy, absl::Status* status)
       : LearnerHook("resetting", 50, HookPosition::kAfterIter), policy_(policy), status_(status) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     *status_ = dynamic_cast<BaseLearner&>(*learner).ResetPolicy(policy_);
     return absl::OkStatus();
   }
@@ -209,7 +209,7 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   class ThrowingHook : public LearnerHook {
    public:
     ThrowingHook() : LearnerHook("mine", 0, HookPosition::kAfterIter) {}
-    absl::Status Call(ILearner*) override { throw std::runtime_error("out of ideas"); }
+    absl::Status Call(LearnerView*) override { throw std::runtime_error("out of ideas"); }
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
   EXPECT_THAT(learner->Train(MakeBatch(3)),
@@ -442,7 +442,7 @@ class OwnSaveHook : public LearnerHook {
       : LearnerHook("save_ckpt_after_run", 100, HookPosition::kAfterRun),
         calls_(calls),
         saves_(saves) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     ++*calls_;
     return saves_ ? learner->SaveCheckpoint() : absl::OkStatus();
   }

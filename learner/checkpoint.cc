@@ -39,7 +39,7 @@ CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step) {
           {{kTrainIter, absl::StrCat(train_iter)}, {kEnvStep, absl::StrCat(env_step)}}};
 }
 
-CheckpointInfo LearnerCheckpointInfo(const ILearner& learner) {
+CheckpointInfo LearnerCheckpointInfo(const LearnerView& learner) {
   return CheckpointInfoOf(learner.train_iter(), learner.collector_envstep());
 }
 
@@ -80,7 +80,7 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner*
                   kLearnerComponent);
 }
 
-absl::StatusOr<EncodedBatch> EncodeLearner(const ILearner& learner) {
+absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner) {
   return EncodeState([&learner](StateWriter* writer) -> absl::Status {
     ScopedStateWriter model(writer, kModelComponent);
     DING_RETURN_IF_ERROR(learner.policy()->SaveModel(&model));

@@ -22,6 +22,7 @@
 namespace ding {
 
 class ILearner;
+class LearnerView;
 
 inline constexpr char kCheckpointKind[] = "ding_worker/train";
 inline constexpr char kModelComponent[] = "model";
@@ -30,7 +31,7 @@ inline constexpr char kModelComponent[] = "model";
 std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
 // Returns "train_iter" and "env_step", for people and for lists of checkpoints.
 CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step);
-CheckpointInfo LearnerCheckpointInfo(const ILearner& learner);
+CheckpointInfo LearnerCheckpointInfo(const LearnerView& learner);
 
 // Writes the components to the folder `path` and creates its parent if needed. If it fails, an
 // existing checkpoint is unchanged.
@@ -44,7 +45,7 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner*
 
 // Encodes the state that the next step depends on, and the counters, for a learner of the same
 // model in another process. It has no averages, which each learner keeps for itself.
-absl::StatusOr<EncodedBatch> EncodeLearner(const ILearner& learner);
+absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
 // Opens the checkpoint at `path`; kInvalidArgument if it is of another kind.

@@ -44,7 +44,7 @@ ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 // Threads: thread-compatible, as the learner that it belongs to.
 //
 // Example: a hook that ends the run when the loss is no number any more.
-//   absl::Status Call(ILearner* learner) override {
+//   absl::Status Call(LearnerView* learner) override {
 //     const double loss = learner->current_step()->scalars.GetOr("total_loss", 0);
 //     if (std::isnan(loss)) learner->run_signals()->RequestStop("the loss is NaN");
 //     return absl::OkStatus();

@@ -35,7 +35,7 @@ class EarlyStopHook : public LearnerHook {
   explicit EarlyStopHook(const LearnerHookConfig& config)
       : LearnerHook(config.name(), config.priority(), HookPosition::kAfterIter) {}
 
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     const double loss = learner->current_step()->scalars.GetOr("total_loss", 1);
     small_ = loss < 0.2 ? small_ + 1 : 0;
     if (small_ == 3) learner->run_signals()->RequestStop("the loss is small");

@@ -1,7 +1,7 @@
 // Hooks: small objects that a learner calls at fixed positions, to load, save, log and so on.
 //
 //     before_run ─► ( before_iter ─► learn ─► after_iter )* ─► after_run
-//                               after_eval, between two batches, with ILearner::run_signals()
+//                               after_eval, between two batches, with LearnerView::run_signals()
 //
 // Hooks of one position run from the lowest priority to the highest, hooks of equal priority in the
 // order in which they were added.
@@ -14,7 +14,7 @@
 //   class ReportHook : public LearnerHook {
 //    public:
 //     ReportHook() : LearnerHook("report", /*priority=*/50, HookPosition::kAfterIter) {}
-//     absl::Status Call(ILearner* learner) override { ... learner->train_iter() ... }
+//     absl::Status Call(LearnerView* learner) override { ... learner->train_iter() ... }
 //   };
 #ifndef DING_WORKER_LEARNER_HOOK_H_
 #define DING_WORKER_LEARNER_HOOK_H_
@@ -29,7 +29,7 @@
 
 namespace ding {
 
-class ILearner;
+class LearnerView;
 
 enum class HookPosition {
   kBeforeRun = 0,
@@ -51,7 +51,7 @@ class LearnerHook {
   LearnerHook& operator=(const LearnerHook&) = delete;
   virtual ~LearnerHook() = default;
 
-  virtual absl::Status Call(ILearner* learner) = 0;
+  virtual absl::Status Call(LearnerView* learner) = 0;
 
   const std::string& name() const { return name_; }
   int priority() const { return priority_; }

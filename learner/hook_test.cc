@@ -34,7 +34,7 @@ using testing::Not;
 class NamedHook : public LearnerHook {
  public:
   using LearnerHook::LearnerHook;
-  absl::Status Call(ILearner*) override { return absl::OkStatus(); }
+  absl::Status Call(LearnerView*) override { return absl::OkStatus(); }
 };
 
 std::shared_ptr<LearnerHook> Hook(const std::string& name, int priority,
@@ -89,7 +89,7 @@ struct Fixture {
     auto created = BaseLearner::Create(options, &policy, {}, deps, group);
     EXPECT_THAT(created, IsOk());
     learner = *std::move(created);
-    const auto send_policy = [this](ILearner* l) {
+    const auto send_policy = [this](LearnerView* l) {
       policies.push_back(absl::StrCat(l->train_iter(), " weight ", policy.weight));
       return absl::OkStatus();
     };
@@ -97,7 +97,7 @@ struct Fixture {
       learner->RegisterHook(
           std::make_shared<SendPolicyHook>("send_policy", 100, position, freq, send_policy));
     }
-    const auto send_info = [this](ILearner* l) {
+    const auto send_info = [this](LearnerView* l) {
       const LearnInfo info = l->learn_info();
       infos.push_back(absl::StrCat(info.learner_step, info.learner_done ? " done" : ""));
       return send_status;
@@ -227,7 +227,7 @@ class ReportHook : public LearnerHook {
  public:
   explicit ReportHook(const LearnerHookConfig& config)
       : LearnerHook(config.name(), config.priority(), HookPosition::kBeforeIter) {}
-  absl::Status Call(ILearner*) override { return absl::OkStatus(); }
+  absl::Status Call(LearnerView*) override { return absl::OkStatus(); }
 };
 
 TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {

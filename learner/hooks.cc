@@ -10,7 +10,6 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/terminal.h"
 
@@ -22,7 +21,7 @@ namespace {
 constexpr absl::Duration kEarlyPeriod = absl::Seconds(1);
 constexpr int kMinPauseBySave = 20;
 
-void WriteAverages(ILearner* learner) {
+void WriteAverages(LearnerView* learner) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
   const int64_t envstep = learner->collector_envstep();
@@ -43,7 +42,7 @@ void WriteAverages(ILearner* learner) {
                  << FormatVarGrid(vars);
 }
 
-void WriteDistributions(ILearner* learner, const LearnStep& step) {
+void WriteDistributions(LearnerView* learner, const LearnStep& step) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
   // Over one axis even if averages have both: they are large.
@@ -64,9 +63,9 @@ LoadCkptHook::LoadCkptHook(absl::string_view name, int priority, HookPosition po
                            std::string path)
     : LearnerHook(name, priority, position), path_(std::move(path)) {}
 
-absl::Status LoadCkptHook::Call(ILearner* learner) {
+absl::Status LoadCkptHook::Call(LearnerView* learner) {
   if (path_.empty()) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(LoadLearnerCheckpoint(path_, learner));
+  DING_RETURN_IF_ERROR(learner->LoadCheckpoint(path_));
   DING_LOG(INFO) << learner->deps().name << ": loaded checkpoint " << path_ << " of iteration "
                  << learner->train_iter();
   return absl::OkStatus();
@@ -78,7 +77,7 @@ SaveCkptHook::SaveCkptHook(absl::string_view name, int priority, HookPosition po
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
 }
 
-absl::Status SaveCkptHook::Call(ILearner* learner) {
+absl::Status SaveCkptHook::Call(LearnerView* learner) {
   const bool every_iter =
       position() == HookPosition::kAfterIter || position() == HookPosition::kBeforeIter;
   if (learner->group()->rank() != 0 || learner->train_iter() == 0) return absl::OkStatus();
@@ -93,7 +92,7 @@ SavePeriodicallyHook::SavePeriodicallyHook(absl::string_view name, int priority,
       << "hook '" << this->name() << "' has period " << absl::FormatDuration(period_);
 }
 
-absl::Status SavePeriodicallyHook::Call(ILearner* learner) {
+absl::Status SavePeriodicallyHook::Call(LearnerView* learner) {
   const Clock* const clock = learner->deps().clock;
   if (learner->group()->rank() != 0 || !learner->at_end_of_batch()) return absl::OkStatus();
   if (!since_first_.has_value()) since_first_.emplace(clock);
@@ -115,7 +114,7 @@ LogShowHook::LogShowHook(absl::string_view name, int priority, HookPosition posi
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
 }
 
-absl::Status LogShowHook::Call(ILearner* learner) {
+absl::Status LogShowHook::Call(LearnerView* learner) {
   const LearnStep* const step = learner->current_step();
   if (step == nullptr || !learner->monitors()) return absl::OkStatus();
   for (const auto& [name, value] : step->scalars) learner->monitor()->Add(name, value);
@@ -128,7 +127,7 @@ absl::Status LogShowHook::Call(ILearner* learner) {
 LogReduceHook::LogReduceHook(absl::string_view name, int priority, HookPosition position)
     : LearnerHook(name, priority, position) {}
 
-absl::Status LogReduceHook::Call(ILearner* learner) {
+absl::Status LogReduceHook::Call(LearnerView* learner) {
   LearnStep* const step = learner->current_step();
   if (step == nullptr || learner->group()->world_size() == 1) return absl::OkStatus();
   std::vector<std::string> names;
@@ -151,7 +150,7 @@ SendHook::SendHook(absl::string_view name, int priority, HookPosition position, 
       << "hook '" << this->name() << "' is at before_iter, where nothing is new";
 }
 
-absl::Status SendHook::Call(ILearner* learner) {
+absl::Status SendHook::Call(LearnerView* learner) {
   if (position() == HookPosition::kAfterIter) {
     if (!learner->at_end_of_batch()) return absl::OkStatus();
     if (learner->train_iter() / freq_ == learner->batch_begin_iter() / freq_) {
@@ -161,7 +160,7 @@ absl::Status SendHook::Call(ILearner* learner) {
   return send_(learner);
 }
 
-absl::Status SendPolicyHook::Call(ILearner* learner) {
+absl::Status SendPolicyHook::Call(LearnerView* learner) {
   return learner->group()->rank() == 0 ? SendHook::Call(learner) : absl::OkStatus();
 }
 

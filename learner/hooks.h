@@ -27,7 +27,7 @@ inline constexpr int kLogReduceHookPriority = 10;
 class LoadCkptHook : public LearnerHook {
  public:
   LoadCkptHook(absl::string_view name, int priority, HookPosition position, std::string path);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 
  private:
   const std::string path_;
@@ -38,7 +38,7 @@ class LoadCkptHook : public LearnerHook {
 class SaveCkptHook : public LearnerHook {
  public:
   SaveCkptHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 
  private:
   const int64_t freq_;
@@ -53,7 +53,7 @@ class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
                        absl::Duration period);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 
  private:
   // The time from the last save to the next one.
@@ -74,7 +74,7 @@ inline constexpr char kResumeCheckpoint[] = "learner_resume";
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 
  private:
   const int64_t freq_;
@@ -85,7 +85,7 @@ class LogShowHook : public LearnerHook {
 class LogReduceHook : public LearnerHook {
  public:
   LogReduceHook(absl::string_view name, int priority, HookPosition position);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 };
 
 // The base of the hooks of a learner in a parallel run, which publish its parameters and report its
@@ -102,10 +102,10 @@ class LogReduceHook : public LearnerHook {
 //   }
 class SendHook : public LearnerHook {
  public:
-  using Send = std::function<absl::Status(ILearner* learner)>;
+  using Send = std::function<absl::Status(LearnerView* learner)>;
 
   SendHook(absl::string_view name, int priority, HookPosition position, int64_t freq, Send send);
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 
  private:
   const int64_t freq_;
@@ -117,10 +117,10 @@ class SendHook : public LearnerHook {
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;
-  absl::Status Call(ILearner* learner) override;
+  absl::Status Call(LearnerView* learner) override;
 };
 
-// Reports ILearner::learn_info() on every rank, as each has the priorities of its own rows: in
+// Reports LearnerView::learn_info() on every rank, as each has the priorities of its own rows: in
 // after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so
 // a run with priorities needs freq 1.
 class SendLearnInfoHook : public SendHook {

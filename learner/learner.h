@@ -1,5 +1,5 @@
-// The interface of a learner: what programs, hooks and commanders know of it. A learner trains a
-// policy: it calls the learn mode of the policy, counts iterations, and runs hooks around them.
+// A learner trains a policy: it calls the learn mode of the policy, counts iterations, and runs
+// hooks around them. Runs call ILearner; hooks and reports get its base, LearnerView.
 //
 // An iteration is one optimizer step. A policy that takes several steps on one batch (epochs,
 // minibatches) advances the count by as many, and after_iter hooks run once for each.
@@ -10,8 +10,7 @@
 // composed of it, or implements this interface itself; the registry of learners finds it by name.
 //
 // Ownership: a learner does not own its policy, which must outlive it; it shares its hooks and its
-// metric
-//            sink.
+//            metric sink.
 // Threads:   thread-compatible; Train() and Start() run on the caller's thread.
 // Errors:    an error names the iteration, and the hook if one failed. After an error the
 //            parameters are those of the last complete iteration. Programs turn an exception of a
@@ -83,7 +82,52 @@ struct LearnInfo {
   bool learner_done = false;
 };
 
-class ILearner {
+// What hooks and reports see of a learner: its counters, the current iteration, its metrics, and the
+// signals between it and the run. They change no state of it but the values of the current step.
+class LearnerView {
+ public:
+  virtual ~LearnerView() = default;
+
+  virtual LearnInfo learn_info() const = 0;
+  virtual int64_t train_iter() const = 0;
+  virtual int64_t collector_envstep() const = 0;  // that of the last Train()
+  // Null before ResetPolicy() of a learner that was created without a policy.
+  virtual LearnMode* policy() const = 0;
+  virtual ProcessGroup* group() const = 0;
+  virtual const ComponentDeps& deps() const = 0;
+  // The last evaluation, and how to end the run.
+  virtual RunSignals* run_signals() = 0;
+
+  // The values that the current iteration reported. Only after_iter hooks may use and change them;
+  // for other hooks it is null.
+  virtual LearnStep* current_step() = 0;
+  // The batch of the current iteration, with all columns of its rows; null between two batches.
+  virtual const Batch* current_batch() const { return nullptr; }
+  // Whether the current iteration is the last one of its batch. Only then do the parameters match
+  // train_iter().
+  virtual bool at_end_of_batch() const = 0;
+  // The number of iterations before the current batch.
+  virtual int64_t batch_begin_iter() const = 0;
+
+  // Whether this rank logs averages over the last iterations. The monitors below have the values
+  // that the policy reports, and the seconds that the parts of an iteration take.
+  virtual bool monitors() const = 0;
+  virtual Monitor* monitor() = 0;
+  virtual const Monitor& timings() const = 0;
+
+  // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program
+  // has set; without one the learner writes policy and counters to CheckpointPath(name).
+  //
+  // A hook named "save_ckpt_after_run" takes part in each checkpoint: it is called, and saves by
+  // SaveCheckpoint(). If it does not save, the learner does. A call from a hook saves at once.
+  virtual absl::Status SaveCheckpoint(absl::string_view name = "") = 0;
+  // Loads policy, train state and counters from the folder `path`, as LoadLearnerCheckpoint()
+  // (learner/checkpoint.h) does.
+  virtual absl::Status LoadCheckpoint(const std::string& path) = 0;
+};
+
+// What a run calls.
+class ILearner : public LearnerView {
  public:
   // Returns the next batch to train on; nullopt ends Start().
   using DataSource = std::function<absl::StatusOr<std::optional<TrainData>>()>;
@@ -92,29 +136,21 @@ class ILearner {
   // Called when Start() could not train on a batch. OK: continue with the next batch.
   using RecoverFn = std::function<absl::Status(const absl::Status& why)>;
 
-  virtual ~ILearner() = default;
-
   // Trains on `data`. `envstep`, the env steps collected so far, is the x axis of some logs; -1:
   // unknown.
   virtual absl::Status Train(const Batch& data, int64_t envstep = -1,
                              const NamedValues& settings = {}) = 0;
   // Runs the before_run hooks, trains on data from `next_data` until it returns nullopt or the
   // learner's own limit is reached, and runs the after_run hooks. Data without an envstep have that
-  // of the previous data. After an error, also of the source, the after_run hooks do not run.
-  virtual absl::Status Start(const DataSource& next_data) = 0;
-  virtual void set_recover_fn(RecoverFn fn) = 0;
+  // of the previous data. After an error, also of the source, the after_run hooks do not run. With
+  // a null `recover` a batch on which it cannot train is an error.
+  virtual absl::Status Start(const DataSource& next_data, const RecoverFn& recover = nullptr) = 0;
 
   // Calls the hooks of a position. Programs call those of after_eval themselves, serial ones also
   // those of before_run and after_run.
   virtual absl::Status CallHooks(HookPosition position) = 0;
   virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
 
-  // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program
-  // has set; without one the learner writes policy and counters to CheckpointPath(name).
-  //
-  // A hook named "save_ckpt_after_run" takes part in each checkpoint: it is called, and saves by
-  // SaveCheckpoint(). If it does not save, the learner does. A call from a hook saves at once.
-  virtual absl::Status SaveCheckpoint(absl::string_view name = "") = 0;
   virtual void set_checkpoint_fn(CheckpointFn fn) = 0;
   virtual std::string CheckpointPath(absl::string_view name) const = 0;
   // Save and load the state of the learner, without the policy: counters, averages of the reported
@@ -124,33 +160,6 @@ class ILearner {
   // Sets the counters; kInvalidArgument if train_iter is below 0, envstep below -1, or one above
   // 2^62.
   virtual absl::Status SetProgress(int64_t train_iter, int64_t envstep) = 0;
-
-  virtual LearnInfo learn_info() const = 0;
-  virtual int64_t train_iter() const = 0;
-  virtual int64_t collector_envstep() const = 0;  // that of the last Train()
-  // Null before ResetPolicy() of a learner that was created without a policy.
-  virtual LearnMode* policy() const = 0;
-  virtual ProcessGroup* group() const = 0;
-  virtual const ComponentDeps& deps() const = 0;
-
-  // For hooks: the last evaluation, and how to end the run.
-  virtual RunSignals* run_signals() = 0;
-  // For hooks: the values that the current iteration reported. Only after_iter hooks may use and
-  // change them; for other hooks it is null.
-  virtual LearnStep* current_step() = 0;
-  // For hooks: the batch of the current iteration, with all columns of its rows; null between two
-  // batches.
-  virtual const Batch* current_batch() const { return nullptr; }
-  // Whether the current iteration is the last one of its batch. Only then do the parameters match
-  // train_iter().
-  virtual bool at_end_of_batch() const = 0;
-  // The number of iterations before the current batch.
-  virtual int64_t batch_begin_iter() const = 0;
-  // Whether this rank logs averages over the last iterations. The monitors below have the values
-  // that the policy reports, and the seconds that the parts of an iteration take.
-  virtual bool monitors() const = 0;
-  virtual Monitor* monitor() = 0;
-  virtual const Monitor& timings() const = 0;
 
   // Flushes the metrics. May be called again. Call it after the last Train().
   virtual absl::Status Close() { return absl::OkStatus(); }

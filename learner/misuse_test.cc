@@ -44,19 +44,20 @@ Batch SomeRows() { return RowsWith({Box("obs", {1})}); }
 // Calls a function.
 class FunctionHook : public LearnerHook {
  public:
-  FunctionHook(HookPosition position, int priority, std::function<absl::Status(ILearner*)> function)
+  FunctionHook(HookPosition position, int priority,
+               std::function<absl::Status(LearnerView*)> function)
       : LearnerHook("function", priority, position), function_(std::move(function)) {}
-  absl::Status Call(ILearner* learner) override { return function_(learner); }
+  absl::Status Call(LearnerView* learner) override { return function_(learner); }
 
  private:
-  const std::function<absl::Status(ILearner*)> function_;
+  const std::function<absl::Status(LearnerView*)> function_;
 };
 
 class LearnerMisuse : public testing::Test {
  protected:
   LearnerMisuse() { learner_ = BaseLearner::Create({}, &policy_, {}, ComponentDeps()).value(); }
 
-  void AddHook(HookPosition position, std::function<absl::Status(ILearner*)> function,
+  void AddHook(HookPosition position, std::function<absl::Status(LearnerView*)> function,
                int priority = 50) {
     learner_->RegisterHook(std::make_shared<FunctionHook>(position, priority, std::move(function)));
   }
@@ -70,16 +71,16 @@ TEST_F(LearnerMisuse, Train_CalledFromAHook_IsRefused) {
   policy_.steps_per_batch = 2;
   for (const HookPosition position : {HookPosition::kBeforeIter, HookPosition::kAfterIter}) {
     std::vector<absl::Status> nested;
-    AddHook(position, [&](ILearner* learner) {
+    AddHook(position, [&](LearnerView*) {
       policy_.steps_per_batch = 100;  // A nested call would move the steps of the outer one.
-      nested.push_back(learner->Train(SomeRows()));
+      nested.push_back(learner_->Train(SomeRows()));
       policy_.steps_per_batch = 2;
       return absl::OkStatus();
     });
     std::vector<LearnStep*> seen;
     AddHook(
         HookPosition::kAfterIter,
-        [&](ILearner* learner) {
+        [&](LearnerView* learner) {
           seen.push_back(learner->current_step());
           return absl::OkStatus();
         },
@@ -96,13 +97,13 @@ TEST_F(LearnerMisuse, Train_CalledFromAHook_IsRefused) {
 }
 
 TEST_F(LearnerMisuse, Train_AfterARefusedNestedCall_Works) {
-  AddHook(HookPosition::kAfterIter, [](ILearner* learner) { return learner->Train(SomeRows()); });
+  AddHook(HookPosition::kAfterIter, [this](LearnerView*) { return learner_->Train(SomeRows()); });
   EXPECT_THAT(learner_->Train(SomeRows()), StatusIs(kPrecondition));
   EXPECT_THAT(learner_->Train(SomeRows()), IsError(kPrecondition, "hook 'function'"));
 }
 
 TEST_F(LearnerMisuse, Start_CalledFromAHookOrTheSource_IsRefused) {
-  AddHook(HookPosition::kBeforeRun, [](ILearner* learner) { return learner->Start(NextBatch); });
+  AddHook(HookPosition::kBeforeRun, [this](LearnerView*) { return learner_->Start(NextBatch); });
   EXPECT_THAT(learner_->Start(NextBatch),
               IsError(kPrecondition, "Start() is called during Start()"));
   learner_ = BaseLearner::Create({}, &policy_, {}, ComponentDeps()).value();
@@ -119,12 +120,12 @@ TEST_F(LearnerMisuse, Start_WithoutASource_IsAnError) {
 TEST_F(LearnerMisuse, RegisterHook_BeforeTheOneThatRuns_CallsEachOnce) {
   std::vector<int> calls;
   bool registered = false;
-  AddHook(HookPosition::kAfterIter, [&](ILearner*) {
+  AddHook(HookPosition::kAfterIter, [&](LearnerView*) {
     calls.push_back(1);
     if (!std::exchange(registered, true)) {
       AddHook(
           HookPosition::kAfterIter,
-          [&](ILearner*) {
+          [&](LearnerView*) {
             calls.push_back(0);
             return absl::OkStatus();
           },
@@ -153,7 +154,7 @@ TEST(LearnerHooksMisuse, PositionThatDoesNotExist_Throws) {
 TEST(LearnerMisuseDeathTest, Hook_AtNoPosition_EndsTheProgramWithASentence) {
   const auto make = [](int position, int priority) {
     FunctionHook(static_cast<HookPosition>(position), priority,
-                 [](ILearner*) { return absl::OkStatus(); });
+                 [](LearnerView*) { return absl::OkStatus(); });
   };
   EXPECT_DEATH(make(5, 0), "hook 'function' has position 5");
   EXPECT_DEATH(make(-1, 0), "hook 'function' has position -1");
@@ -205,14 +206,13 @@ TEST_F(LearnerMisuse, CallbacksThatThrowOrReplaceThemselves_AreErrors) {
     return absl::OkStatus();
   });
   EXPECT_THAT(learner_->SaveCheckpoint("x"),
-              IsError(absl::StatusCode::kInternal, "the disk is a lie"));
-  learner_->set_recover_fn([this, text = std::string(100, 'x')](const absl::Status&) {
-    learner_->set_recover_fn(nullptr);
-    if (text.size() == 100) throw std::runtime_error("no recovery");
-    return absl::OkStatus();
-  });
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the disk is a lie")));
+  const auto recover = [](const absl::Status&) -> absl::Status {
+    throw std::runtime_error("no recovery");
+  };
   policy_.next_error = absl::InternalError("loss is nan");
-  EXPECT_THAT(learner_->Start(NextBatch), IsError(absl::StatusCode::kInternal, "no recovery"));
+  EXPECT_THAT(learner_->Start(NextBatch, recover),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no recovery")));
 }
 
 TEST(AsyncDataLoaderMisuse, NullFunctionsAndNextAfterClose_AreErrors) {

@@ -98,14 +98,18 @@ class SkipLearner : public ILearner {
     return absl::OkStatus();
   }
 
-  absl::Status Start(const DataSource& next_data) override { return base_->Start(next_data); }
-  void set_recover_fn(RecoverFn fn) override { base_->set_recover_fn(std::move(fn)); }
+  absl::Status Start(const DataSource& next_data, const RecoverFn& recover) override {
+    return base_->Start(next_data, recover);
+  }
   absl::Status CallHooks(HookPosition position) override { return base_->CallHooks(position); }
   void RegisterHook(std::shared_ptr<LearnerHook> hook) override {
     base_->RegisterHook(std::move(hook));
   }
   absl::Status SaveCheckpoint(absl::string_view name) override {
     return base_->SaveCheckpoint(name);
+  }
+  absl::Status LoadCheckpoint(const std::string& path) override {
+    return base_->LoadCheckpoint(path);
   }
   void set_checkpoint_fn(CheckpointFn fn) override { base_->set_checkpoint_fn(std::move(fn)); }
   std::string CheckpointPath(absl::string_view name) const override {
@@ -235,15 +239,15 @@ TEST_F(OwnLearnerTest, ParamsMayBeLeftOut) {
 // Records which learner its hook is called with.
 class RecordingHook : public LearnerHook {
  public:
-  RecordingHook(HookPosition position, std::vector<ILearner*>* learners)
+  RecordingHook(HookPosition position, std::vector<LearnerView*>* learners)
       : LearnerHook("recording", 0, position), learners_(learners) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     learners_->push_back(learner);
     return absl::OkStatus();
   }
 
  private:
-  std::vector<ILearner*>* const learners_;
+  std::vector<LearnerView*>* const learners_;
 };
 
 TEST_F(OwnLearnerTest, AComposedLearnerIsTheOneThatHooksAndStartUse) {
@@ -252,7 +256,7 @@ TEST_F(OwnLearnerTest, AComposedLearnerIsTheOneThatHooksAndStartUse) {
       Make(absl::StrCat("type: 'skip' params { "
                         "[type.googleapis.com/ding.SkipLearnerConfig] { every: 3 } } ",
                         kNoHooks)));
-  std::vector<ILearner*> seen;
+  std::vector<LearnerView*> seen;
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
     learner->RegisterHook(std::make_shared<RecordingHook>(position, &seen));
   }
@@ -348,7 +352,7 @@ TEST_F(FaultyLearnerTest, AnErrorOfTheStepsChangesNothing) {
 
 TEST_F(FaultyLearnerTest, AnErrorOfAnIterationNamesIt) {
   ASSERT_THAT(learner_.Train(ThreeRows()), IsOk());
-  std::vector<ILearner*> seen;
+  std::vector<LearnerView*> seen;
   learner_.RegisterHook(std::make_shared<RecordingHook>(HookPosition::kAfterIter, &seen));
   learner_.in_iteration = [] { return absl::DataLossError("a value is missing"); };
   EXPECT_THAT(learner_.Train(ThreeRows()),
@@ -365,12 +369,12 @@ TEST_F(FaultyLearnerTest, AnExceptionOfTrainCanBeRecoveredFrom) {
   EXPECT_THAT(learner_.Start(Batches(2)),
               IsError(absl::StatusCode::kInternal, "Train() threw an exception: out of ideas"));
   int recovered = 0;
-  learner_.set_recover_fn([&](const absl::Status& why) {
-    EXPECT_THAT(why, IsError(absl::StatusCode::kInternal, "out of ideas"));
+  const auto recover = [&](const absl::Status& why) {
+    EXPECT_THAT(why, StatusIs(absl::StatusCode::kInternal, HasSubstr("out of ideas")));
     ++recovered;
     return absl::OkStatus();
-  });
-  EXPECT_THAT(learner_.Start(Batches(2)), IsOk());
+  };
+  EXPECT_THAT(learner_.Start(Batches(2), recover), IsOk());
   EXPECT_EQ(recovered, 2);
 }
 
@@ -386,7 +390,7 @@ TEST_F(FaultyLearnerTest, AnExceptionOfTheStateIsAnErrorOfTheCheckpoint) {
 TEST_F(FaultyLearnerTest, ABatchWithoutStepsIsSkipped) {
   policy_.report_priority = true;
   ASSERT_THAT(learner_.Train(ThreeRows(), 8), IsOk());
-  std::vector<ILearner*> seen;
+  std::vector<LearnerView*> seen;
   learner_.RegisterHook(std::make_shared<RecordingHook>(HookPosition::kAfterIter, &seen));
   const std::optional<double> train_time = learner_.timings().Average("train_time");
   learner_.skip = true;

@@ -56,7 +56,7 @@ class SeeInfoHook : public LearnerHook {
   explicit SeeInfoHook(std::atomic<int64_t>* rows)
       : LearnerHook("see", 20, HookPosition::kAfterIter), rows_(*rows) {}
 
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     const Batch& batch = *learner->current_batch();
     const absl::Span<const float> obs = batch.column<float>("obs");
     const absl::Span<const int64_t> action = batch.column<int64_t>("action");

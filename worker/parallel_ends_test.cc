@@ -119,15 +119,15 @@ TEST_F(ParallelEndsTest, RefusesAStopperThatCanNeverStop) {
 class FunctionHook : public LearnerHook {
  public:
   FunctionHook(const LearnerHookConfig& config, HookPosition position,
-               std::function<void(ILearner*)> function)
+               std::function<void(LearnerView*)> function)
       : LearnerHook(config.name(), config.priority(), position), function_(std::move(function)) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     function_(learner);
     return absl::OkStatus();
   }
 
  private:
-  const std::function<void(ILearner*)> function_;
+  const std::function<void(LearnerView*)> function_;
 };
 
 TEST_F(ParallelEndsTest, AHookThatSeesEvaluations) {
@@ -135,7 +135,7 @@ TEST_F(ParallelEndsTest, AHookThatSeesEvaluations) {
   const ScopedRegistration<LearnerHookCreator> registration(
       &LearnerHookRegistry(), "function", [&seen](const LearnerHookConfig& config) {
         return std::make_shared<FunctionHook>(
-            config, HookPosition::kAfterEval, [&seen](ILearner* learner) {
+            config, HookPosition::kAfterEval, [&seen](LearnerView* learner) {
               seen.push_back(*learner->run_signals()->evaluation());
               if (seen.size() == 3) learner->run_signals()->RequestStop("three are enough");
             });

@@ -2,9 +2,9 @@
 
 namespace ding {
 
-BaseSerialCommander::BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
-                                         CommandMode* policy, const ISerialEvaluator* evaluator,
-                                         const IBuffer* buffer)
+BaseSerialCommander::BaseSerialCommander(const LearnerView* learner,
+                                         const ISerialCollector* collector, CommandMode* policy,
+                                         const ISerialEvaluator* evaluator, const IBuffer* buffer)
     : learner_(learner),
       collector_(collector),
       policy_(policy),

@@ -21,7 +21,7 @@ class BaseSerialCommander {
  public:
   // `policy` may be null: there are no settings then. So may be `evaluator` and `buffer`, which the
   // commander only keeps for commanders that derive from it.
-  BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
+  BaseSerialCommander(const LearnerView* learner, const ISerialCollector* collector,
                       CommandMode* policy, const ISerialEvaluator* evaluator = nullptr,
                       const IBuffer* buffer = nullptr);
 
@@ -42,7 +42,7 @@ class BaseSerialCommander {
  private:
   void UpdateInfo(int64_t envstep);
 
-  const ILearner* const learner_;
+  const LearnerView* const learner_;
   const ISerialCollector* const collector_;
   CommandMode* policy_;
   const ISerialEvaluator* const evaluator_;

@@ -19,7 +19,7 @@ class BestLossHook : public ding::LearnerHook {
       : LearnerHook(config.name(), config.priority(), ding::HookPosition::kAfterIter),
         freq_(config.freq()) {}
 
-  absl::Status Call(ding::ILearner* learner) override {
+  absl::Status Call(ding::LearnerView* learner) override {
     best_ = std::min(best_, learner->current_step()->scalars.GetOr("total_loss", best_));
     if (learner->train_iter() % freq_ != 0) return absl::OkStatus();
     learner->deps().metrics->Scalar("own/best_loss", learner->train_iter(), best_);

@@ -182,12 +182,13 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
       return data;
     }
   };
-  learner->set_recover_fn([this, grouped](const absl::Status& why) {
+  const auto recover = [this, grouped](const absl::Status& why) {
     if (!grouped || !group_.broken()) return why;
     DING_LOG(INFO) << "the group of learners forms anew: " << why.message();
     return absl::OkStatus();
-  });
-  const absl::Status status = CallUser("the learner", [&] { return learner->Start(next); });
+  };
+  const absl::Status status =
+      CallUser("the learner", [&] { return learner->Start(next, recover); });
   group_.Leave();
   drop_pipeline();
   if (group_.rank() == 0) NoteLastCheckpoint(task.policy_id(), made->SaveProgress(), store_);
@@ -231,7 +232,7 @@ absl::Status BaseCommLearner::RegisterHooks(const LearnerTask& task, ILearner* l
   if (task.has_group_worker()) {
     learner->RegisterHook(std::make_shared<SendHook>(
         "join_group", kJoinGroupPriority, HookPosition::kBeforeRun, /*freq=*/1,
-        [this, &task](ILearner* joining) { return JoinGroup(task, joining); }));
+        [this, &task, learner](LearnerView*) { return JoinGroup(task, learner); }));
   }
   DING_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<LearnerHook>> hooks,
                         CallUser("Hooks4Call()", [this] { return Hooks4Call(); }));
@@ -243,8 +244,8 @@ absl::Status BaseCommLearner::RegisterHooks(const LearnerTask& task, ILearner* l
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> BaseCommLearner::Hooks4Call() {
-  const auto send_policy = [this](ILearner* sender) { return PublishPolicy(sender); };
-  const auto send_info = [this](ILearner* sender) { return ReportProgress(sender); };
+  const auto send_policy = [this](LearnerView* sender) { return PublishPolicy(sender); };
+  const auto send_info = [this](LearnerView* sender) { return ReportProgress(sender); };
   std::vector<std::shared_ptr<LearnerHook>> hooks;
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
     hooks.push_back(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
@@ -279,7 +280,7 @@ absl::Status BaseCommLearner::SendLearnInfo(LearnerInfo info) {
 }
 
 absl::StatusOr<std::unique_ptr<BaseCommLearner::DataPipeline>> BaseCommLearner::MakePipeline(
-    bool grouped, const ILearner& learner, ItemLoader* items) {
+    bool grouped, const LearnerView& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
   options.batch_size = group_.ShareOfBatch(options_.batch_size);
   auto made = std::make_unique<DataPipeline>(
@@ -303,7 +304,7 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner::DataPipeline>> BaseCommLearner::
 }
 
 absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(bool grouped,
-                                                                   const ILearner& learner,
+                                                                   const LearnerView& learner,
                                                                    DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
   // In a group each batch is a round, and only rank 0 publishes.
@@ -348,7 +349,7 @@ absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextData(bool grouped,
   }
 }
 
-absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextOwnData(const ILearner& learner,
+absl::StatusOr<std::optional<TrainData>> BaseCommLearner::NextOwnData(const LearnerView& learner,
                                                                       OwnData* own) {
   const absl::Status task = slave_.TaskStatus();
   if (absl::IsCancelled(task)) return std::nullopt;
@@ -417,7 +418,7 @@ absl::Status BaseCommLearner::EnterGeneration(const FormGroup& form, ILearner* l
   return absl::OkStatus();
 }
 
-absl::Status BaseCommLearner::PublishPolicy(ILearner* learner) {
+absl::Status BaseCommLearner::PublishPolicy(LearnerView* learner) {
   DING_ASSIGN_OR_RETURN(EncodedBatch model, EncodeState([learner](StateWriter* writer) {
                           return learner->policy()->SaveModel(writer);
                         }));
@@ -484,7 +485,7 @@ absl::Status BaseCommLearner::ReportStall(int64_t train_iter, const std::string&
   return slave_.SendInfo(reports_->Stall(train_iter, why));
 }
 
-absl::Status BaseCommLearner::ReportProgress(ILearner* learner) {
+absl::Status BaseCommLearner::ReportProgress(LearnerView* learner) {
   std::optional<LearnerInfo> report = reports_->Add(learner);
   return report.has_value() ? SendLearnInfo(*std::move(report)) : absl::OkStatus();
 }

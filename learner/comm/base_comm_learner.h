@@ -107,14 +107,15 @@ class BaseCommLearner {
   // Loads the parameters that the task begins with.
   absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   absl::Status RegisterHooks(const LearnerTask& task, ILearner* learner);
-  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, const ILearner& learner,
+  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped,
+                                                             const LearnerView& learner,
                                                              ItemLoader* items);
   // Returns the next batch that has rows. Reports what it waits for meanwhile.
-  absl::StatusOr<std::optional<TrainData>> NextData(bool grouped, const ILearner& learner,
+  absl::StatusOr<std::optional<TrainData>> NextData(bool grouped, const LearnerView& learner,
                                                     DataPipeline* pipeline);
 
   // Returns the next batch of a learner with data of its own.
-  absl::StatusOr<std::optional<TrainData>> NextOwnData(const ILearner& learner, OwnData* own);
+  absl::StatusOr<std::optional<TrainData>> NextOwnData(const LearnerView& learner, OwnData* own);
   // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
   // batches come, but without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
@@ -124,8 +125,8 @@ class BaseCommLearner {
   absl::Status EnterGeneration(const FormGroup& form, ILearner* learner);
 
   // What the hooks call.
-  absl::Status PublishPolicy(ILearner* learner);
-  absl::Status ReportProgress(ILearner* learner);
+  absl::Status PublishPolicy(LearnerView* learner);
+  absl::Status ReportProgress(LearnerView* learner);
   // Lets `source` demand the next round, because the newest policy is published.
   void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);

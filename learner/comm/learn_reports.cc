@@ -42,7 +42,7 @@ void LearnReports::Restart(int64_t train_iter) {
   reported_iter_ = train_iter;
 }
 
-std::optional<LearnerInfo> LearnReports::Add(ILearner* learner) {
+std::optional<LearnerInfo> LearnReports::Add(LearnerView* learner) {
   const LearnInfo info = learner->learn_info();
   if (info.priority_info.has_value() && !info.learner_done) {
     AddPriorities(*info.priority_info, &info_);

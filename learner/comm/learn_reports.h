@@ -28,7 +28,7 @@ class LearnReports {
 
   // Adds the last iteration of the learner, and returns the report if one is due. The last one says
   // that the learner is done.
-  std::optional<LearnerInfo> Add(ILearner* learner);
+  std::optional<LearnerInfo> Add(LearnerView* learner);
   // Returns a report that the learner waits for `what`. The next report of progress comes early, to
   // end it.
   LearnerInfo Stall(int64_t train_iter, const std::string& what);

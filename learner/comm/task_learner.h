@@ -37,12 +37,12 @@ class LearnRecorder {
   // The bytes of a chunk that items may name. A chunk may be added more than once.
   virtual void AddChunk(int64_t chunk, absl::string_view bytes) = 0;
   // The batch that the learner uses next, with its items; their chunks were added before.
-  virtual void AddBatch(const ILearner& learner, const TrainData& data) = 0;
+  virtual void AddBatch(const LearnerView& learner, const TrainData& data) = 0;
   // What hooks are shown before the next batch.
   virtual void AddEvaluation(const EvaluationResult& result) = 0;
   // A version with the parameters that the learner has now. The first call, before the first batch,
   // shows the learner as it begins.
-  virtual void AddVersion(const PolicyVersion& version, const ILearner& learner) = 0;
+  virtual void AddVersion(const PolicyVersion& version, const LearnerView& learner) = 0;
 };
 
 // The layout of collected rows. If it is null, the first rows that come determine it.

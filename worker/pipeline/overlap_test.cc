@@ -168,13 +168,13 @@ class Meeting {
 // Calls a function after each iteration.
 class CallingHook : public LearnerHook {
  public:
-  CallingHook(const LearnerHookConfig& config, std::function<absl::Status(ILearner*)> call)
+  CallingHook(const LearnerHookConfig& config, std::function<absl::Status(LearnerView*)> call)
       : LearnerHook(config.name(), config.priority(), HookPosition::kAfterIter),
         call_(std::move(call)) {}
-  absl::Status Call(ILearner* learner) override { return call_(learner); }
+  absl::Status Call(LearnerView* learner) override { return call_(learner); }
 
  private:
-  const std::function<absl::Status(ILearner*)> call_;
+  const std::function<absl::Status(LearnerView*)> call_;
 };
 
 // The setting by which a run has the hook of a test.
@@ -182,7 +182,7 @@ constexpr char kUsesHook[] = "policy.learn.learner.hook.hook={type: 'of_the_test
 
 class HookOfTheTest {
  public:
-  explicit HookOfTheTest(const std::function<absl::Status(ILearner*)>& call)
+  explicit HookOfTheTest(const std::function<absl::Status(LearnerView*)>& call)
       : registration_(&LearnerHookRegistry(), "of_the_test",
                       [call](const LearnerHookConfig& config) {
                         return std::make_shared<CallingHook>(config, call);
@@ -245,7 +245,7 @@ class PolicyOfTheTest {
 
 TEST_F(OverlapTest, ARoundIsCollectedWhileTheOneBeforeIsLearnedFrom) {
   Meeting meeting;
-  HookOfTheTest hook([&](ILearner* learner) -> absl::Status {
+  HookOfTheTest hook([&](LearnerView* learner) -> absl::Status {
     if (learner->train_iter() != 1 || meeting.Come(0)) return absl::OkStatus();
     return absl::InternalError("nothing is collected");
   });
@@ -395,7 +395,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, OverlapOfTest, testing::ValuesIn(Algorithms
 // -------------------------------------------------------------------------------------------- ends
 
 TEST_F(OverlapTest, AHookEndsTheRun) {
-  HookOfTheTest hook([](ILearner* learner) {
+  HookOfTheTest hook([](LearnerView* learner) {
     if (learner->train_iter() == 13) learner->run_signals()->RequestStop("enough");
     return absl::OkStatus();
   });
@@ -405,7 +405,7 @@ TEST_F(OverlapTest, AHookEndsTheRun) {
 }
 
 TEST_F(OverlapTest, AnErrorOfTheLearnerEndsTheRun) {
-  HookOfTheTest hook([](ILearner* learner) -> absl::Status {
+  HookOfTheTest hook([](LearnerView* learner) -> absl::Status {
     if (learner->train_iter() == 13) throw std::runtime_error("scripted hook");
     return absl::OkStatus();
   });
@@ -433,7 +433,7 @@ TEST_F(OverlapTest, AnErrorOfAnEnvEndsTheRun) {
 }
 
 TEST_F(OverlapTest, ErrorsOfBothThreadsAreReported) {
-  HookOfTheTest hook([](ILearner* learner) {
+  HookOfTheTest hook([](LearnerView* learner) {
     return learner->train_iter() < 3 ? absl::OkStatus() : absl::InternalError("scripted hook");
   });
   int forwards = 0;

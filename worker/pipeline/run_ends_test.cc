@@ -163,13 +163,13 @@ class RunEndsTest : public testing::Test {
 // A hook that calls a function.
 class FunctionHook : public LearnerHook {
  public:
-  using Function = std::function<void(ILearner*)>;
+  using Function = std::function<void(LearnerView*)>;
   FunctionHook(const LearnerHookConfig& config, Function function)
       : LearnerHook(config.name(), config.priority(),
                     config.position() == LearnerHookConfig::AFTER_EVAL ? HookPosition::kAfterEval
                                                                        : HookPosition::kAfterIter),
         function_(std::move(function)) {}
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     function_(learner);
     return absl::OkStatus();
   }
@@ -282,7 +282,7 @@ TEST_F(RunEndsTest, ARunThatAStopperHasEndedGoesOnWithoutIt) {
 
 TEST_F(RunEndsTest, AHookThatSeesEvaluations) {
   std::vector<Evaluation> seen;
-  const auto registration = RegisterHook([&seen](ILearner* learner) {
+  const auto registration = RegisterHook([&seen](LearnerView* learner) {
     seen.push_back(*learner->run_signals()->evaluation());
     if (seen.size() == 3) learner->run_signals()->RequestStop("three are enough");
   });
@@ -297,7 +297,7 @@ TEST_F(RunEndsTest, AHookThatSeesEvaluations) {
 }
 
 TEST_F(RunEndsTest, AHookWithinARound) {
-  const auto registration = RegisterHook([](ILearner* learner) {
+  const auto registration = RegisterHook([](LearnerView* learner) {
     if (learner->train_iter() == 7) learner->run_signals()->RequestStop("seven");
     if (learner->train_iter() >= 7) learner->run_signals()->RequestStop("a later one");
   });
@@ -363,7 +363,7 @@ class MlflowRunTest : public RunEndsTest {
 
 TEST_F(MlflowRunTest, ARunIsRunningUntilItEnds) {
   std::vector<std::string> seen;
-  const auto hook = RegisterHook([&](ILearner*) {
+  const auto hook = RegisterHook([&](LearnerView*) {
     EXPECT_THAT(Meta(), HasSubstr("\nstatus: 1\n"));
     for (const auto& file :
          std::filesystem::recursive_directory_iterator(JoinPath(MlflowFolder(), "metrics"))) {

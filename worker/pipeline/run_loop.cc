@@ -41,7 +41,7 @@ int64_t MaxEvaluations(const ExperimentConfig& config) {
 
 }  // namespace
 
-ProgressValues ProgressValuesOf(ILearner* learner) {
+ProgressValues ProgressValuesOf(LearnerView* learner) {
   ProgressValues values;
   for (const auto& [label, name] : learner->policy()->progress_vars()) {
     const std::optional<double> average = learner->monitor()->Average(name);

@@ -244,7 +244,7 @@ class RunLoop {
 
 // The values that the policy of the learner names for the progress of the run, averaged as in the
 // log.
-ProgressValues ProgressValuesOf(ILearner* learner);
+ProgressValues ProgressValuesOf(LearnerView* learner);
 
 }  // namespace ding
 

@@ -226,7 +226,7 @@ class FailingHook : public LearnerHook {
   FailingHook(const LearnerHookConfig& config, HookPosition position)
       : LearnerHook(config.name(), config.priority(), position) {}
 
-  absl::Status Call(ILearner* learner) override {
+  absl::Status Call(LearnerView* learner) override {
     const bool too_early = position() == HookPosition::kAfterIter && learner->train_iter() < 13;
     if (too_early) return absl::OkStatus();
     throw std::runtime_error("scripted hook");

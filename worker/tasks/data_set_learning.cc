@@ -45,7 +45,7 @@ class DataSetLearning::JudgeHook : public LearnerHook {
  public:
   JudgeHook(HookPosition position, DataSetLearning* judge)
       : LearnerHook("metric_evaluator", kJudgePriority, position), judge_(*judge) {}
-  absl::Status Call(ILearner* learner) override { return judge_.EvaluateIfDue(learner); }
+  absl::Status Call(LearnerView* learner) override { return judge_.EvaluateIfDue(learner); }
 
  private:
   DataSetLearning& judge_;
@@ -96,7 +96,7 @@ absl::Status DataSetLearning::Load() {
   return LoadComponent(reader, kMetricEvaluator, evaluator_.get());
 }
 
-absl::Status DataSetLearning::EvaluateIfDue(ILearner* learner) {
+absl::Status DataSetLearning::EvaluateIfDue(LearnerView* learner) {
   const int64_t train_iter = learner->train_iter();
   if (learner->group()->rank() != 0 || !learner->at_end_of_batch()) return absl::OkStatus();
   if (!was_rank_0_ && train_iter > 0 && PathExists(checkpoint_)) DING_RETURN_IF_ERROR(Load());

@@ -69,7 +69,7 @@ class DataSetLearning : public OwnData {
 
   // Loads the state that an earlier rank 0 has left.
   absl::Status Load();
-  absl::Status EvaluateIfDue(ILearner* learner);
+  absl::Status EvaluateIfDue(LearnerView* learner);
 
   const ExperimentConfig config_;
   const DataSet data_;

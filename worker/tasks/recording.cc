@@ -112,7 +112,7 @@ RecordingWriter::~RecordingWriter() {
   Commit();
 }
 
-void RecordingWriter::BeginOnce(const ILearner& learner) {
+void RecordingWriter::BeginOnce(const LearnerView& learner) {
   if (!start_.has_value()) return;
   RecordedPart part;
   RecordedStart* const start = part.mutable_start();
@@ -140,7 +140,7 @@ void RecordingWriter::AddChunk(int64_t chunk, absl::string_view bytes) {
   if (IsDue()) Commit();
 }
 
-void RecordingWriter::AddBatch(const ILearner& learner, const TrainData& data) {
+void RecordingWriter::AddBatch(const LearnerView& learner, const TrainData& data) {
   BeginOnce(learner);
   RecordedPart part;
   RecordedBatch* const batch = part.add_event()->mutable_batch();
@@ -157,7 +157,7 @@ void RecordingWriter::AddEvaluation(const EvaluationResult& result) {
   Add(part);
 }
 
-void RecordingWriter::AddVersion(const PolicyVersion& version, const ILearner& learner) {
+void RecordingWriter::AddVersion(const PolicyVersion& version, const LearnerView& learner) {
   BeginOnce(learner);
   if (ended()) return;  // Digests take time.
   const auto digests = TensorDigests(*learner.policy());

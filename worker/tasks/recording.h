@@ -58,15 +58,15 @@ class RecordingWriter : public LearnRecorder {
   ~RecordingWriter() override;
 
   void AddChunk(int64_t chunk, absl::string_view bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddBatch(const ILearner& learner, const TrainData& data) override;
+  void AddBatch(const LearnerView& learner, const TrainData& data) override;
   void AddEvaluation(const EvaluationResult& result) override;
-  void AddVersion(const PolicyVersion& version, const ILearner& learner) override;
+  void AddVersion(const PolicyVersion& version, const LearnerView& learner) override;
 
  private:
   RecordingWriter(OpenFile file, RecordedStart start, int64_t max_bytes);
 
   // Adds the start, if it was not added yet.
-  void BeginOnce(const ILearner& learner) ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginOnce(const LearnerView& learner) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Add(const RecordedPart& events) ABSL_LOCKS_EXCLUDED(mutex_);
   bool ended() ABSL_LOCKS_EXCLUDED(mutex_) {
