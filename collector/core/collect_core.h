@@ -138,13 +138,11 @@ class CollectCore {
     return players_[player].attributes;
   }
 
-  // Before the steps of a collect. The first one checks the level seeds: from then on rows have
-  // them, or have none if `level_seeds` is empty; a collector that does not call it has rows
-  // without. The second one makes room for `rows` ready rows of each player, so that steps need not
-  // copy them.
+  // What a collector of your own calls in Collect(), in this order.
+  //
+  // Before the steps. Checks the level seeds: from then on rows have them, or have none if
+  // `level_seeds` is empty; a collector that does not call it has rows without.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
-  absl::Status Reserve(int64_t rows);
-
   // Steps all ready envs and returns what the envs have answered, valid until the next call of the
   // env manager. If no env is ready and none has to answer, waits for one, so that a caller may
   // simply repeat it:
@@ -152,46 +150,49 @@ class CollectCore {
   //   kResourceExhausted   an env was abnormal too often
   //   other codes          an env or a policy failed
   absl::StatusOr<const Timesteps*> StepReadyEnvs(const CollectOptions& options);
-  // Likewise for some of the ready envs. `may_act` says which envs may act later, to wait for.
+  // Changes the rewards of player 0 in the last finished episode of this env. Only with
+  // whole_episodes.
+  absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
+  // The number of rows of this player that Take() can return.
+  int64_t ready_rows(int player) const { return RowsOf(player).ready_rows(); }
+  // The number of complete samples of this player among them (CollectAttributes::unroll_len).
+  int64_t ready_samples(int player) const { return RowsOf(player).ready_samples(); }
+  // Returns the training data of all ready rows of this player: Take(), DropHeldRowsIfOnPolicy(),
+  // MakeTrainSamples().
+  absl::StatusOr<SegmentBatch> TakeTrainSamples(int player);
+  // Ends a collect that took `seconds`: logs the metrics if they are due.
+  void FinishCollect(const CollectOptions& options, double seconds);
+
+  // For loops that choose the envs that act, or the rows to return, as CollectLoop and
+  // ParallelCollectorCore do.
+  //
+  // Makes room for `rows` ready rows of each player, so that steps need not copy them.
+  absl::Status Reserve(int64_t rows);
+  // Like StepReadyEnvs(), for some of the ready envs. `may_act` says which envs may act later, to
+  // wait for.
   absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting, const CollectOptions& options,
                                             absl::FunctionRef<bool(int env_id)> may_act);
   // Returns the times of the steps since the last call; zeros without Options::measure_steps.
   StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
-
   // The envs that may be in the middle of an episode: those that have acted in it, and those of a
   // manager that ran already when it was passed to the core. The second function begins new
   // episodes in them.
   std::vector<int> unfinished_envs() const;
   absl::Status RestartUnfinishedEnvs();
-
-  // The number of rows of this player that Take() can return.
-  int64_t ready_rows(int player) const { return RowsOf(player).ready_rows(); }
-  // The number of complete samples of this player among them (CollectAttributes::unroll_len).
-  int64_t ready_samples(int player) const { return RowsOf(player).ready_samples(); }
-  // Changes the rewards of player 0 in the last finished episode of this env. Only with
-  // whole_episodes.
-  absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
   // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take()
   // says which). `now` is env()->ready_obs(); it may be empty if all these rows are of episodes
   // that ended.
   absl::StatusOr<SegmentBatch> Take(int player, int64_t max_rows, const ReadyObs& now);
-  // Passes the data through GetTrainSample() of the policy.
-  absl::Status MakeTrainSamples(int player, SegmentBatch* data);
   // At the end of a collect: drops the rows of this player that wait for the end of their episode,
   // if its policy is on-policy.
   void DropHeldRowsIfOnPolicy(int player);
-  // Does these three for all ready rows of this player and returns the training data.
-  absl::StatusOr<SegmentBatch> TakeTrainSamples(int player);
+  // Passes the data through GetTrainSample() of the policy.
+  absl::Status MakeTrainSamples(int player, SegmentBatch* data);
   // Drops all rows, because no running episode is to be continued.
   absl::Status DropAllRows();
-
   // Returns the episodes that finished since the last call, env by env; call it after Take(), which
   // counts their rows. Keeps them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinishedEpisodes(bool record);
-  // What ISerialCollector says; further steps are refused.
-  absl::Status Close();
-  // Ends a collect that took `seconds`: logs the metrics if they are due.
-  void FinishCollect(const CollectOptions& options, double seconds);
 
  private:
   template <typename Interface>
@@ -206,7 +207,8 @@ class CollectCore {
     std::unique_ptr<CollectMode> random;  // null before the first random_collect
   };
   // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep
-  // the current ones. The state includes which envs are in the middle of an episode.
+  // the current ones. The state includes which envs are in the middle of an episode. After Close()
+  // steps are refused.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
@@ -216,6 +218,7 @@ class CollectCore {
   std::optional<double> recent_return() const { return statistics_->recent_return(); }
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
+  absl::Status Close();
 
   CollectCore(Options options, ComponentDeps deps)
       : options_(std::move(options)),
