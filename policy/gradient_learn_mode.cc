@@ -301,6 +301,15 @@ absl::Status GradientLearnMode::Step(LearnStep* step) {
   return absl::OkStatus();
 }
 
+void GradientLearnMode::ReportTdErrors(absl::Span<const float> td_error, int64_t rows,
+                                       LearnStep* step) const {
+  double absolute = 0;
+  for (const float td : td_error) absolute += std::abs(td);
+  step->scalars.Set("td_error", absolute / static_cast<double>(rows));
+  if (!description_.attributes.priority) return;
+  for (const float td : td_error) step->priority.push_back(std::abs(td));
+}
+
 void GradientLearnMode::AddTrainIter() {
   state_.AddCount("train_iter", &train_iter_);
   saves_train_iter_ = true;

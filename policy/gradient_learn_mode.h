@@ -205,6 +205,10 @@ class GradientLearnMode : public LearnMode {
   absl::Status Average(int64_t rows, const absl::Status& status, absl::Span<float> more = {});
   absl::Status Step(LearnStep* step);
 
+  // Reports td_error, the mean of |td_error| over `rows`, and |td_error| as priorities if these are
+  // configured.
+  void ReportTdErrors(absl::Span<const float> td_error, int64_t rows, LearnStep* step) const;
+
   // Makes the number of iterations a part of the state, and of messages.
   void AddTrainIter();
 

@@ -51,9 +51,6 @@ void MixColumns(const ColumnsView& columns, absl::Span<uint64_t> keys) {
   }
 }
 
-// Train iterations between two measurements of the gradient, which take longer than the other ones.
-constexpr int64_t kMeasurePeriod = 10;
-
 // The groups of parameters that every algorithm trains.
 constexpr size_t kCriticGroup = 0;
 constexpr size_t kActorGroup = 1;
@@ -92,7 +89,7 @@ LearnDescription Describe(const ContinuousActor& actor, const CriticEnsemble& cr
   }
   description.progress_vars = {{"loss", "critic_loss"}};
   description.averages_rates = options.schedules.changes();
-  description.norm_period = kMeasurePeriod;
+  description.norm_period = 10;
   return description;
 }
 
@@ -259,10 +256,7 @@ void ContinuousLearnMode::Report(const CriticLossResult& result, LearnStep* step
   step->scalars.Set("critic_loss", result.loss);
   step->scalars.Set("q_value", result.mean_q);
   step->scalars.Set("target_q_value", result.mean_target);
-  double absolute = 0;
-  for (const float td : td_error_) absolute += td;
-  step->scalars.Set("td_error", absolute / static_cast<double>(td_error_.size()));
-  if (options_.learn.priority) step->priority.assign(td_error_.begin(), td_error_.end());
+  ReportTdErrors(td_error_, static_cast<int64_t>(td_error_.size()), step);
 }
 
 absl::Status ContinuousLearnMode::SetData(const Batch& data) {

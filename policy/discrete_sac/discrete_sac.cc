@@ -35,8 +35,6 @@ namespace {
 constexpr char kName[] = "discrete_sac";
 constexpr int kCritics = 2;
 constexpr int kMembers[kCritics] = {0, 1};
-// Train iterations between two measurements of the gradient, which take longer than the other ones.
-constexpr int64_t kMeasurePeriod = 10;
 
 // A critic with its target and its columns of a batch: values [B, A], actions and values of the
 // actions taken [B]. Spans are valid until the next pass.
@@ -181,7 +179,7 @@ LearnDescription Describe(const ActorCritic& actor, DiscreteCritic& critic,
                               "target_q_value", "td_error",    "alpha",      "entropy"};
   description.progress_vars = {{"loss", "critic_loss"}, {"alpha", "alpha"}};
   description.averages_rates = options.schedules.changes();
-  description.norm_period = kMeasurePeriod;
+  description.norm_period = 10;
   return description;
 }
 
@@ -298,10 +296,7 @@ class DiscreteSacLearn : public GradientLearnMode {
     step->scalars.Set("critic_loss", result.loss);
     step->scalars.Set("q_value", result.mean_q);
     step->scalars.Set("target_q_value", result.mean_target);
-    double absolute = 0;
-    for (const float td : td_error_) absolute += td;
-    step->scalars.Set("td_error", absolute / static_cast<double>(td_error_.size()));
-    if (options_.learn.priority) step->priority.assign(td_error_.begin(), td_error_.end());
+    ReportTdErrors(td_error_, static_cast<int64_t>(td_error_.size()), step);
   }
 
   const DiscreteSacOptions options_;

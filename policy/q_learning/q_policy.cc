@@ -26,9 +26,6 @@ namespace {
 constexpr char kRng[] = "rng";
 constexpr char kRecurrentScope[] = "recurrent";
 
-// Train iterations between two measurements of the gradient, which take longer than the other ones.
-constexpr int64_t kMeasurePeriod = 10;
-
 absl::StatusOr<double> RequireEps(const NamedValues& settings, absl::string_view algorithm) {
   const std::optional<double> eps = settings.Get(kEpsSetting);
   if (!eps.has_value()) {
@@ -58,7 +55,7 @@ LearnDescription Describe(const QNetwork& network, const DqnOptions& options) {
   description.reducer = options.reducer;
   // Not grad_norm, which not every iteration reports.
   description.monitor_vars = {"cur_lr", "total_loss", "q_value", "target_q_value", "td_error"};
-  description.norm_period = kMeasurePeriod;
+  description.norm_period = 10;
   return description;
 }
 
@@ -265,10 +262,11 @@ void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
   step->scalars.Set("total_loss", loss.loss);
   step->scalars.Set("q_value", loss.mean_q);
   step->scalars.Set("target_q_value", loss.mean_next_value);
-  double absolute = 0;
-  for (const float td : loss.td_error) absolute += std::abs(td);
   // Rows that are not learned from (padding and burn-in of sequences) have the error 0.
-  step->scalars.Set("td_error", absolute / static_cast<double>(loss.rows));
+  ReportTdErrors(loss.td_error, loss.rows, step);
+  if (options_.learn.priority && !loss.priority.empty()) {
+    step->priority.assign(loss.priority.begin(), loss.priority.end());
+  }
   step->histograms.resize(1);  // not cleared, so that its memory is reused
   step->histograms[0].first = "td_error";
   std::vector<float>& histogram = step->histograms[0].second;
@@ -276,10 +274,6 @@ void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
   if (loss.rows < static_cast<int64_t>(histogram.size())) {
     histogram.erase(std::remove(histogram.begin(), histogram.end(), 0.0f), histogram.end());
   }
-  if (!options_.learn.priority) return;
-  step->priority.assign(loss.priority.begin(), loss.priority.end());
-  if (!loss.priority.empty()) return;
-  for (const float td : loss.td_error) step->priority.push_back(std::abs(td));
 }
 
 void QLearnMode::SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
