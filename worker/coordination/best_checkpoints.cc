@@ -15,7 +15,6 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/setup/experiment_setup.h"
 #include "ding_worker/worker/tasks/parallel_envs.h"
@@ -83,9 +82,7 @@ absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, Clock::Real()));
   PolicyModes modes;
   modes.collect = modes.eval = modes.command = false;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Policy> policy,
-      create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy, MakePolicy(config, env, modes));
   std::string bytes;
   DING_RETURN_IF_ERROR(store_->Get(best.policy().key(), &bytes));
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> model,

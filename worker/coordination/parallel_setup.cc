@@ -22,7 +22,6 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
@@ -91,8 +90,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   PolicyModes modes;
   modes.eval = false;
   modes.collect = !supervised;
-  DING_ASSIGN_OR_RETURN(
-      made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
+  DING_ASSIGN_OR_RETURN(made.policy, MakePolicy(config, env, modes));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config, made.policy->learn_mode()));
   if (supervised) {
     DING_RETURN_IF_ERROR(LoadTransitionsFor(made.policy->learn_mode(), config, &env, &data));
@@ -102,10 +100,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   std::unique_ptr<Policy> collector;
   CollectAttributes attributes;
   if (!supervised) {
-    PolicyModes collects;
-    collects.learn = collects.eval = collects.command = false;
-    DING_ASSIGN_OR_RETURN(collector, create_policy(MakePolicyConfig(config),
-                                                   MakePolicyContext(config, env, collects)));
+    DING_ASSIGN_OR_RETURN(collector, MakePolicy(config, env, CollectModeOnly()));
     attributes = collector->collect_mode()->attributes();
   }
   std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);

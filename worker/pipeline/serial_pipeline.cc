@@ -91,10 +91,8 @@ absl::Status SerialPipeline::CreateEnvs() {
 absl::Status SerialPipeline::CreateWorkers() {
   std::vector<std::string> problems;
   const PolicySection& section = config_.policy();
-  TakeOrReport(create_policy(MakePolicyConfig(config_),
-                             MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()),
-                                               PolicyModes())),
-               "policy", &policy_, &problems);
+  const EnvSpec player = PlayerSpec(collector_env_->env_spec());
+  TakeOrReport(MakePolicy(config_, player, PolicyModes()), "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
   CreateBuffer(&problems);
@@ -119,7 +117,8 @@ absl::Status SerialPipeline::CreateWorkers() {
   StopperDeps stoppers;
   stoppers.max_return = BoundsOfReturns(evaluator_env_->env_spec()).high;
   DING_RETURN_IF_ERROR(loop_.CreateStoppers(stoppers));
-  learner_->set_checkpoint_fn([this](absl::string_view name) { return SaveCheckpoint(name); });
+  learner_->set_checkpoint_fn(
+      [this](absl::string_view name) { return loop_.SaveCheckpoint(name); });
   commander_ = std::make_unique<BaseSerialCommander>(learner_.get(), collector_.get(),
                                                      policy_->command_mode());
   return absl::OkStatus();
@@ -188,12 +187,9 @@ void SerialPipeline::CreateOverlap(std::vector<std::string>* problems) {
                                      "on the other thread would not know: expected false"));
     return;
   }
-  PolicyModes modes;
-  modes.learn = modes.eval = modes.command = false;
-  TakeOrReport(
-      create_policy(MakePolicyConfig(config_),
-                    MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()), modes)),
-      "policy that collects", &acting_policy_, problems);
+  const EnvSpec player = PlayerSpec(collector_env_->env_spec());
+  TakeOrReport(MakePolicy(config_, player, CollectModeOnly()), "policy that collects",
+               &acting_policy_, problems);
   TakeOrReport(SecondThread::Start("learning"), "thread that learns", &second_thread_, problems);
 }
 

@@ -94,7 +94,6 @@ class SerialPipeline : public Pipeline, private RunWork {
   // Those of components that an overlapped run uses on its second thread.
   ComponentDeps LearnDeps(absl::string_view name) const;
   CollectMode* collect_mode();
-  absl::Status SaveCheckpoint(absl::string_view name) { return loop_.SaveCheckpoint(name); }
 
   int64_t env_step() const override { return collector_->envstep(); }
   int64_t position() const override { return env_step(); }

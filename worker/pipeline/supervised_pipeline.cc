@@ -69,9 +69,7 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   const PolicySection& section = config_.policy();
   PolicyModes modes;
   modes.collect = false;
-  TakeOrReport(
-      create_policy(MakePolicyConfig(config_), MakePolicyContext(config_, env_spec_, modes)),
-      "policy", &policy_, &problems);
+  TakeOrReport(MakePolicy(config_, env_spec_, modes), "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
   DING_RETURN_IF_ERROR(LoadTransitionsFor(policy_->learn_mode(), config_, &env_spec_, &data_));

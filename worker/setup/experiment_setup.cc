@@ -174,18 +174,27 @@ absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info) 
   return ParseExperimentConfig(found->second, "config in the checkpoint", {});
 }
 
+absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(const ExperimentConfig& config,
+                                                   const EnvSpec& env, const PolicyModes& modes) {
+  return create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes));
+}
+
 PolicyModes EvalModeOnly() {
   PolicyModes modes;
   modes.learn = modes.collect = modes.command = false;
   return modes;
 }
 
+PolicyModes CollectModeOnly() {
+  PolicyModes modes;
+  modes.learn = modes.eval = modes.command = false;
+  return modes;
+}
+
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
                                                        const ExperimentConfig& config,
                                                        const EnvSpec& player) {
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<Policy> policy,
-      create_policy(MakePolicyConfig(config), MakePolicyContext(config, player, EvalModeOnly())));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(config, player, EvalModeOnly()));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                         checkpoint.Component(kModelComponent));
   DING_RETURN_IF_ERROR(policy->eval_mode()->LoadModel(model.get()));

@@ -56,6 +56,12 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const Experim
 // PlayerSpec().
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
+// Makes the policy with this context.
+absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(const ExperimentConfig& config,
+                                                   const EnvSpec& env, const PolicyModes& modes);
+// Return the modes of a policy that only acts: without exploration, or to collect.
+PolicyModes EvalModeOnly();
+PolicyModes CollectModeOnly();
 
 // What envs have learned and the policy needs beside its model: a component of every checkpoint of
 // a run whose envs have statistics (EnvManager::has_statistics).
@@ -74,8 +80,6 @@ void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointI
 // Returns the config that DescribeRun() wrote. kNotFound: the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 
-// Returns the modes of a policy that only acts without exploration.
-PolicyModes EvalModeOnly();
 // Loads the policy, with its eval mode only, from a checkpoint that DescribeRun() described, for a
 // player of this spec. Only the model in the checkpoint is needed. Errors name the checkpoint:
 //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted

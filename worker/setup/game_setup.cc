@@ -22,7 +22,6 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/learner/checkpoint.h"
-#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/saved_policy/policy_description.h"
@@ -155,11 +154,8 @@ absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfi
                                                            const EnvSpec& player,
                                                            const PolicyModes& modes) {
   DING_ASSIGN_OR_RETURN(const ExperimentConfig own, OpponentConfig(config));
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Policy>> {
-    return create_policy(MakePolicyConfig(own), MakePolicyContext(own, player, modes));
-  };
   if (!config.opponent().has_checkpoint()) {
-    absl::StatusOr<std::unique_ptr<Policy>> made = make();
+    absl::StatusOr<std::unique_ptr<Policy>> made = MakePolicy(own, player, modes);
     if (!made.ok()) return Annotate(made.status(), "opponent");
     return std::shared_ptr<Policy>(*std::move(made));
   }
@@ -172,7 +168,7 @@ absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfi
           Annotate(CheckSameSpaces(player, trained),
                    absl::StrCat("its env '", trained.name, "', beside '", player.name, "'")));
     }
-    DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, make());
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(own, player, modes));
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                           checkpoint.Component(kModelComponent));
     const bool learns = modes.learn && policy->learn_mode() != nullptr;

@@ -204,11 +204,8 @@ class ConfiguredLearner : public TaskLearner {
   }
 
   absl::Status FindLayout(const ExperimentConfig& config, const EnvSpec& env) {
-    PolicyModes collects;
-    collects.learn = collects.eval = collects.command = false;
-    DING_ASSIGN_OR_RETURN(
-        const std::unique_ptr<Policy> collector,
-        create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> collector,
+                          MakePolicy(config, env, CollectModeOnly()));
     DING_ASSIGN_OR_RETURN(collected_, LayoutOfCollected(env, collector->collect_mode()));
     return absl::OkStatus();
   }

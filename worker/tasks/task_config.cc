@@ -24,7 +24,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -192,14 +191,9 @@ absl::Status TaskSettings::CheckCollector(const CollectorTask& task) const {
 absl::Status TaskSettings::CheckRows(const ExperimentConfig& config, const EnvSpec& env) const {
   PolicyModes modes;
   modes.eval = modes.collect = false;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Policy> policy,
-      create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
-  PolicyModes collects;
-  collects.learn = collects.eval = collects.command = false;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Policy> collector,
-      create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy, MakePolicy(config, env, modes));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> collector,
+                        MakePolicy(config, env, CollectModeOnly()));
   if (collector->collect_mode() != nullptr) {
     const CollectAttributes attributes = collector->collect_mode()->attributes();
     DING_RETURN_IF_ERROR(ProblemsToStatus(FindPolicyKindProblems(config, attributes)));
