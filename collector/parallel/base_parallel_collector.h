@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,7 +121,7 @@ struct ParallelCollectorParts {
   // The players of collecting tasks of several policies; the link identifies them by their index.
   std::vector<ParallelPlayer> players = {};
   // For evaluations: evaluates `eval_mode` in `env`. Null: as InteractionSerialEvaluator does.
-  ISerialEvaluator* evaluator = nullptr;
+  std::function<absl::StatusOr<EvalResult>(const EvalOptions&)> evaluator = nullptr;
 };
 
 // Runs one task of a parallel run: acts in its envs with the newest available policy until all

@@ -232,17 +232,16 @@ absl::Status ParallelCollectorCore::Evaluate() {
   eval.policy_settings = task_.collect_setting;
   eval.policy_tensors = task_.collect_tensors;
   eval.cancelled = [this] { return closed(); };
-  std::unique_ptr<ISerialEvaluator> own;
-  if (parts_.evaluator == nullptr) {
+  const auto play = [&]() -> absl::StatusOr<EvalResult> {
+    if (parts_.evaluator != nullptr) return parts_.evaluator(eval);
     InteractionSerialEvaluator::Options options;
     options.n_episode = *eval.n_episode;
     options.max_abnormal = options_.max_abnormal;
-    DING_ASSIGN_OR_RETURN(
-        own, InteractionSerialEvaluator::Create(options, parts_.env, parts_.eval_mode, deps_));
-  }
-  ISerialEvaluator* const evaluator = own == nullptr ? parts_.evaluator : own.get();
-  DING_ASSIGN_OR_RETURN(EvalResult result,
-                        CallUser("the evaluator", [&] { return evaluator->Eval(eval); }));
+    DING_ASSIGN_OR_RETURN(const auto own, InteractionSerialEvaluator::Create(
+                                              options, parts_.env, parts_.eval_mode, deps_));
+    return own->Eval(eval);
+  };
+  DING_ASSIGN_OR_RETURN(EvalResult result, CallUser("the evaluator", play));
   const MutexLock lock(&mutex_);
   info_.step_count = result.envstep_count;
   info_.abnormal_episode_count = result.abnormal_episode_count;

@@ -157,40 +157,24 @@ TEST(SelfPlayParallelTest, HandsOverAsManyWholeEpisodesAsAreAskedFor) {
   EXPECT_EQ(before, 40) << "the last ones are sent at the end of the task";
 }
 
-// Answers with fixed results.
-class FixedEvaluator : public ISerialEvaluator {
- public:
-  absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
-    asked = options;
-    return result;
-  }
-  absl::Status ResetEnv(EnvManager* /*env*/) override { return absl::OkStatus(); }
-  absl::Status ResetPolicy(EvalMode* /*policy*/) override { return absl::OkStatus(); }
-  absl::Status Reset(EvalMode* /*policy*/, EnvManager* /*env*/) override {
-    return absl::OkStatus();
-  }
-  bool ShouldEval(int64_t /*train_iter*/) override { return true; }
-  absl::Status SaveState(StateWriter* /*writer*/) const override { return absl::OkStatus(); }
-  absl::Status LoadState(StateReader* /*reader*/) override { return absl::OkStatus(); }
-
-  EvalResult result;
-  std::optional<EvalOptions> asked;
-};
-
 TEST(SelfPlayParallelTest, AnEvaluatorOfTheRunEvaluates) {
   FakeEnvManager envs({});
   FakePolicy policy;
   FakeLink link;
   link.Publish(77, AModel());
-  FixedEvaluator evaluator;
-  evaluator.result.mean_return = 2;
-  evaluator.result.envstep_count = 30;
-  evaluator.result.episode_return = {1, 3};
+  EvalResult result;
+  result.mean_return = 2;
+  result.envstep_count = 30;
+  result.episode_return = {1, 3};
+  std::optional<EvalOptions> asked;
   ParallelCollectorTask task;
   task.eval_flag = true;
   task.envstep = 1234;
   ParallelCollectorParts parts = {&envs, nullptr, &policy, &link, 5};
-  parts.evaluator = &evaluator;
+  parts.evaluator = [&](const EvalOptions& options) {
+    asked = options;
+    return result;
+  };
   const auto run = [&]() -> absl::StatusOr<CollectorFinishInfo> {
     DING_ASSIGN_OR_RETURN(const auto collector,
                           ZerglingParallelCollector::Create({}, task, parts, {}));
@@ -200,14 +184,14 @@ TEST(SelfPlayParallelTest, AnEvaluatorOfTheRunEvaluates) {
   DING_ASSERT_OK_AND_ASSIGN(const CollectorFinishInfo info, run());
   EXPECT_THAT(info.episode_return, ElementsAre(1, 3));
   EXPECT_EQ(info.step_count, 30);
-  ASSERT_TRUE(evaluator.asked.has_value());
-  EXPECT_EQ(evaluator.asked->train_iter, 77);
-  EXPECT_EQ(evaluator.asked->envstep, 1234);
-  EXPECT_EQ(evaluator.asked->n_episode, 5 * envs.env_num());
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->train_iter, 77);
+  EXPECT_EQ(asked->envstep, 1234);
+  EXPECT_EQ(asked->n_episode, 5 * envs.env_num());
 
   EXPECT_FALSE(info.eval_score.has_value()) << "the mean return";
 
-  evaluator.result.mean_return = 0.9;
+  result.mean_return = 0.9;
   DING_ASSERT_OK_AND_ASSIGN(const CollectorFinishInfo scored, run());
   EXPECT_EQ(scored.eval_score, 0.9);
   EXPECT_THAT(scored.episode_return, ElementsAre(1, 3));

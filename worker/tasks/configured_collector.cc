@@ -52,78 +52,6 @@ constexpr char kEvaluatorKind[] = "ding_worker/evaluator";  // of a checkpoint
 constexpr char kEvaluatorComponent[] = "evaluator";
 constexpr char kSeesOpponent[] = "all machines that collect or evaluate must see the opponent";
 
-// An evaluator that goes on where an earlier one of the run has stopped. In a parallel run each
-// evaluation is a task with an evaluator of its own, in whatever process is free. What it must know
-// of earlier evaluations, such as when it last made videos, is in a folder that all processes see.
-//
-//     folder ── LoadState ──► evaluator ── Eval ──► SaveState ──► folder
-//
-// A state that cannot be read or written is a warning in the log: the evaluation counts all the
-// same, and the next one goes on with what is in the folder.
-//
-// Ownership: owns the evaluator, which does not own env and policy.
-// Threads:   as ISerialEvaluator. Of two processes that evaluate at once, the last one to finish is
-//            kept.
-//
-// Example:
-//   LastingEvaluator evaluator(std::move(videos), JoinPath(exp_dir, "evaluator"));
-//   DING_ASSIGN_OR_RETURN(const EvalResult result, evaluator.Eval(options));
-class LastingEvaluator : public ISerialEvaluator {
- public:
-  // `folder` need not exist, its parent must.
-  LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, std::string folder);
-
-  absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
-
-  absl::Status ResetEnv(EnvManager* env) override { return evaluator_->ResetEnv(env); }
-  absl::Status ResetPolicy(EvalMode* policy) override { return evaluator_->ResetPolicy(policy); }
-  absl::Status Reset(EvalMode* policy, EnvManager* env) override {
-    return evaluator_->Reset(policy, env);
-  }
-  bool ShouldEval(int64_t train_iter) override { return evaluator_->ShouldEval(train_iter); }
-  absl::Status SaveState(StateWriter* writer) const override {
-    return evaluator_->SaveState(writer);
-  }
-  absl::Status LoadState(StateReader* reader) override { return evaluator_->LoadState(reader); }
-
- private:
-  absl::Status Load();
-  absl::Status Save() const;
-
-  const std::unique_ptr<ISerialEvaluator> evaluator_;
-  const std::string folder_;
-};
-
-LastingEvaluator::LastingEvaluator(std::unique_ptr<ISerialEvaluator> evaluator, std::string folder)
-    : evaluator_(std::move(evaluator)), folder_(std::move(folder)) {}
-
-absl::StatusOr<EvalResult> LastingEvaluator::Eval(const EvalOptions& options) {
-  if (const absl::Status loaded = Load(); !loaded.ok()) {
-    DING_LOG(WARNING) << "earlier evaluations are forgotten: " << folder_ << ": "
-                      << loaded.message();
-  }
-  DING_ASSIGN_OR_RETURN(EvalResult result, evaluator_->Eval(options));
-  if (const absl::Status saved = Save(); !saved.ok()) {
-    DING_LOG(WARNING) << "later evaluations will not know of this one: " << folder_ << ": "
-                      << saved.message();
-  }
-  return result;
-}
-
-absl::Status LastingEvaluator::Load() {
-  if (!PathExists(folder_)) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder_));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state,
-                        checkpoint.Component(kEvaluatorComponent));
-  return evaluator_->LoadState(state.get());
-}
-
-absl::Status LastingEvaluator::Save() const {
-  return WriteCheckpoint(folder_, {kEvaluatorKind, {}},
-                         {{kEvaluatorComponent,
-                           [this](StateWriter* writer) { return evaluator_->SaveState(writer); }}});
-}
-
 // Between two attempts to read the policy of an opponent that learns.
 constexpr absl::Duration kLoadWait = absl::Seconds(1);
 
@@ -273,7 +201,11 @@ class ConfiguredCollector : public TaskCollector {
         parts.players.push_back({made->opponent_mode_.get(), /*updates=*/false, /*is_fixed=*/true});
       }
     }
-    parts.evaluator = made->evaluator_.get();
+    if (eval) {
+      parts.evaluator = [evaluating = made.get()](const EvalOptions& options) {
+        return evaluating->Evaluate(options);
+      };
+    }
     parts.link = link;
     parts.episodes_per_env = eval ? EvaluationEpisodesPerEnv(config.env(), confirms)
                                   : config.env().collector_episode_num();
@@ -340,9 +272,37 @@ class ConfiguredCollector : public TaskCollector {
     evaluator_ = *std::move(evaluator);
     // What needs no parameters needs nothing of earlier evaluations.
     if (confirms || !config.policy().eval().evaluator().has_params()) return absl::OkStatus();
-    evaluator_ = std::make_unique<LastingEvaluator>(std::move(evaluator_),
-                                                    JoinPath(deps.exp_dir, kEvaluatorFolder));
+    evaluator_folder_ = JoinPath(deps.exp_dir, kEvaluatorFolder);
     return absl::OkStatus();
+  }
+
+  // Each evaluation is a task with an evaluator of its own, in whatever process is free. What it
+  // must know of earlier evaluations, such as when it last made videos, is in a folder that all
+  // processes see. Of two processes that evaluate at once, the last one to finish is kept. A state
+  // that cannot be read or written is a warning in the log: the evaluation counts all the same.
+  absl::StatusOr<EvalResult> Evaluate(const EvalOptions& options) {
+    if (evaluator_folder_.empty()) return evaluator_->Eval(options);
+    if (const absl::Status loaded = LoadEvaluator(); !loaded.ok()) {
+      DING_LOG(WARNING) << "earlier evaluations are forgotten: " << evaluator_folder_ << ": "
+                        << loaded.message();
+    }
+    DING_ASSIGN_OR_RETURN(EvalResult result, evaluator_->Eval(options));
+    const auto save = [this](StateWriter* writer) { return evaluator_->SaveState(writer); };
+    const absl::Status saved =
+        WriteCheckpoint(evaluator_folder_, {kEvaluatorKind, {}}, {{kEvaluatorComponent, save}});
+    DING_LOG_IF(WARNING, !saved.ok())
+        << "later evaluations will not know of this one: " << evaluator_folder_ << ": "
+        << saved.message();
+    return result;
+  }
+
+  absl::Status LoadEvaluator() {
+    if (!PathExists(evaluator_folder_)) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint,
+                          CheckpointReader::Open(evaluator_folder_));
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state,
+                          checkpoint.Component(kEvaluatorComponent));
+    return evaluator_->LoadState(state.get());
   }
 
   ItemSequences sequences_;
@@ -356,6 +316,7 @@ class ConfiguredCollector : public TaskCollector {
   std::unique_ptr<WithSettings> only_plays_;  // where the policy and its opponent learn
   std::vector<CollectMode*> collect_modes_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // of an evaluation
+  std::string evaluator_folder_;                 // empty: it needs nothing of earlier ones
   std::unique_ptr<BaseParallelCollector> collector_;
 };
 
