@@ -116,10 +116,20 @@ void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view
                                   absl::string_view verb, absl::string_view first,
                                   absl::string_view second);
 
+// The message of the params if the factory knows it, as a Module does (base/module.h).
+template <typename Factory>
+auto MessageOf(const Factory& factory, int) -> decltype(factory.params_message) {
+  return factory.params_message;
+}
+template <typename Factory>
+ParamsMessage MessageOf(const Factory&, long) {  // NOLINT: the weaker overload
+  return nullptr;
+}
+
 }  // namespace registry_internal
 
 template <typename Factory>
-class Registry final : public ListedRegistry {
+class Registry : public ListedRegistry {
  public:
   // `kind` appears in messages: "unknown <kind> type 'x'".
   explicit Registry(absl::string_view kind) : kind_(kind) { registry_internal::List(this); }
@@ -197,6 +207,11 @@ class Registry final : public ListedRegistry {
     std::optional<Entry> replacement;
   };
 
+  static Entry MakeEntry(Factory factory, RegistryHelp help, absl::string_view where) {
+    if (help.params == nullptr) help.params = registry_internal::MessageOf(factory, 0);
+    return {std::move(factory), std::move(help), std::string(where)};
+  }
+
   static const Entry& Active(const Slot& slot) {
     return slot.replacement.has_value() ? *slot.replacement : *slot.registered;
   }
@@ -210,7 +225,7 @@ class Registry final : public ListedRegistry {
     if (entry.has_value()) {
       registry_internal::EndBecauseTwice(kind_, name, verb, entry->where, where);
     }
-    entry.emplace(Entry{std::move(factory), help, std::string(where)});
+    entry.emplace(MakeEntry(std::move(factory), help, where));
   }
 
   std::vector<std::string> ListProblems() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -246,8 +261,8 @@ class ScopedRegistration {
     MutexLock lock(&registry_->mutex_);
     Slot& slot = registry_->slots_[name_];
     std::swap(slot, before_);
-    slot.registered.emplace(
-        Entry{std::move(factory), {"set by a ScopedRegistration", params}, "ScopedRegistration"});
+    slot.registered.emplace(Registry<Factory>::MakeEntry(
+        std::move(factory), {"set by a ScopedRegistration", params}, "ScopedRegistration"));
   }
   ScopedRegistration(const ScopedRegistration&) = delete;
   ScopedRegistration& operator=(const ScopedRegistration&) = delete;
@@ -261,7 +276,6 @@ class ScopedRegistration {
   }
 
  private:
-  using Entry = typename Registry<Factory>::Entry;
   using Slot = typename Registry<Factory>::Slot;
 
   Registry<Factory>* const registry_;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/params_test.pb.h"
 #include "ding_worker/base/status_matchers.h"
@@ -344,6 +345,69 @@ TEST(CheckParamsTest, AnExceptionOfACheckIsAnError) {
   EXPECT_THAT(
       CheckParams(throws, ChoiceWithAWord()),
       IsError(absl::StatusCode::kInternal, "the check of params of type 'mine'", "no idea"));
+}
+
+// Modules of one interface: a text, made from a word and a dependency.
+using WordModule = Module<std::unique_ptr<std::string>, ChoiceConfig, const std::string&>;
+using MadeWord = absl::StatusOr<std::unique_ptr<std::string>>;
+
+struct WordDescriptor : WordModule {
+  bool is_long = false;
+};
+
+MadeWord MakeTyped(const ChoiceConfig&, const WordParams& params, const std::string& end) {
+  return std::make_unique<std::string>(params.word() + end);
+}
+MadeWord MakeWithNone(const ChoiceConfig&, const NoParams&, const std::string& end) {
+  return std::make_unique<std::string>(end);
+}
+MadeWord MakeByItself(const ChoiceConfig& config, const std::string& end) {
+  return std::make_unique<std::string>(config.type() + end);
+}
+
+TEST(ModuleTest, ReadsTheParamsOfATypedMakerAndKnowsTheirMessage) {
+  ModuleRegistry<WordModule> registry("word");
+  registry.Register("mine", MakeTyped, "help", "here.cc:1");
+  DING_ASSERT_OK_AND_ASSIGN(const auto made, registry.Create(ChoiceWithAWord(), "!"));
+  EXPECT_EQ(*made, "hello!");
+  EXPECT_EQ(registry.Entries()[0].params, &WordParams::descriptor);
+  ChoiceConfig other = Choice();
+  other.mutable_params()->PackFrom(Choice());
+  EXPECT_THAT(registry.Create(other, "!"),
+              StatusIs(kInvalid, HasSubstr("word: params hold a ding_user.ChoiceConfig")));
+}
+
+TEST(ModuleTest, AMakerWithoutParamsRefusesThem) {
+  ModuleRegistry<WordModule> registry("word");
+  registry.Register("mine", MakeWithNone, "help", "here.cc:1");
+  EXPECT_THAT(registry.Create(Choice(), "!"), IsOk());
+  EXPECT_THAT(registry.Create(ChoiceWithAWord(), "!"),
+              StatusIs(kInvalid, HasSubstr("word: params hold a ding_user.WordParams, but")));
+  EXPECT_EQ(registry.Entries()[0].params, nullptr);
+}
+
+TEST(ModuleTest, AMakerMayReadTheParamsItself) {
+  ModuleRegistry<WordModule> registry("word");
+  registry.Register("mine", MakeByItself, {"help", &WordParams::descriptor}, "here.cc:1");
+  registry.Register(
+      "none", [](const auto&, const auto&...) { return std::unique_ptr<std::string>(); }, "help",
+      "here.cc:2");
+  EXPECT_THAT(registry.Create(ChoiceWithAWord(), "!"), IsOk());
+  EXPECT_EQ(registry.Entries()[0].params, &WordParams::descriptor);
+  ChoiceConfig none;
+  none.set_type("none");
+  EXPECT_THAT(
+      registry.Create(none, "!"),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("the factory of word 'none' returned none")));
+  EXPECT_THAT(registry.Create(ChoiceConfig(), "!"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(ModuleTest, ADescriptorAddsToAModule) {
+  ModuleRegistry<WordDescriptor> registry("word");
+  registry.Register("mine", WordDescriptor{MakeTyped, /*is_long=*/true}, "help", "here.cc:1");
+  DING_ASSERT_OK_AND_ASSIGN(const WordDescriptor found, registry.Find("mine"));
+  EXPECT_TRUE(found.is_long);
+  EXPECT_THAT(registry.Create(ChoiceWithAWord(), "!"), IsOk());
 }
 
 }  // namespace

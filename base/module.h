@@ -1,0 +1,142 @@
+// How to add a module: an implementation of an interface that a config chooses by its `type`.
+//
+// Write a maker, and register it in a .cc file whose target has `alwayslink`:
+//
+//   absl::StatusOr<std::unique_ptr<ISelector>> Make(const SelectorConfig& config,
+//                                                   const my::WindowParams& params) { ... }
+//   DING_REGISTER(SelectorRegistry(), "window", Make, "the newest rows");
+//
+//   selector { type: "window" params { [type.googleapis.com/my.WindowParams] { length: 3 } } }
+//
+// A maker takes the config, the params and the dependencies that the interface's registry names:
+//
+//   (config, const my::WindowParams&, deps...)  `params` are read; another message is refused
+//   (config, const NoParams&, deps...)          takes no params: all are refused
+//   (config, deps...)                           reads them itself (base/params.h), and the
+//                                               registration names the message
+//
+// An interface declares its type of module and a registry beside itself:
+//
+//   using SelectorFactory = Module<std::unique_ptr<ISelector>, SelectorConfig>;
+//   inline ModuleRegistry<SelectorFactory>& SelectorRegistry() {
+//     static auto* const registry = new ModuleRegistry<SelectorFactory>("selector");
+//     return *registry;
+//   }
+//
+// A struct that derives from a Module adds what else there is to know of a type. It is registered
+// as `(BufferDescriptor{Make, /*tells_removed_items=*/true})`.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_BASE_MODULE_H_
+#define DING_WORKER_BASE_MODULE_H_
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+
+// The params of a type that takes none.
+struct NoParams {};
+
+namespace module_internal {
+
+// The type of the second parameter of a function or of a lambda; Unknown if there is none.
+struct Unknown {};
+template <typename F, typename = void>
+struct Second {
+  using type = Unknown;
+};
+template <typename R, typename First, typename Arg, typename... Rest>
+struct Second<R (*)(First, Arg, Rest...), void> {
+  using type = std::decay_t<Arg>;
+};
+template <typename R, typename F, typename First, typename Arg, typename... Rest>
+struct Second<R (F::*)(First, Arg, Rest...) const, void> {
+  using type = std::decay_t<Arg>;
+};
+template <typename F>
+struct Second<F, std::void_t<decltype(&F::operator())>> : Second<decltype(&F::operator())> {};
+
+}  // namespace module_internal
+
+// A type of an interface: how to make a `Made`, a pointer, from a Config with the fields `type` and
+// `params`, and which params it takes. Converts implicitly from a maker.
+template <typename Made, typename Config, typename... Deps>
+struct Module {
+  using Maker = std::function<absl::StatusOr<Made>(const Config&, Deps...)>;
+  template <typename Make>
+  using ParamsOf = typename module_internal::Second<Make>::type;
+  template <typename Make>
+  static constexpr bool kReadsParams =
+      std::is_invocable_r_v<absl::StatusOr<Made>, Make&, const Config&, Deps...>;
+  template <typename Make>
+  static constexpr bool kTakesParams =
+      std::is_invocable_r_v<absl::StatusOr<Made>, Make&, const Config&, ParamsOf<Make>, Deps...>;
+
+  Module() = default;
+  template <typename Make, std::enable_if_t<!std::is_base_of_v<Module, Make> &&
+                                                (kReadsParams<Make> || kTakesParams<Make>),
+                                            int> = 0>
+  Module(Make make) {  // NOLINT: a registration names the maker, as in the example
+    if constexpr (kReadsParams<Make>) {
+      create = std::move(make);
+    } else if constexpr (std::is_same_v<ParamsOf<Make>, NoParams>) {
+      check_params = TakesNoParams;
+      create = [make](const Config& config, Deps... deps) -> absl::StatusOr<Made> {
+        DING_RETURN_IF_ERROR(TakesNoParams(config));
+        return make(config, NoParams(), std::forward<Deps>(deps)...);
+      };
+    } else {
+      check_params = TakesParams<ParamsOf<Make>>;
+      params_message = &ParamsOf<Make>::descriptor;
+      create = [make](const Config& config, Deps... deps) -> absl::StatusOr<Made> {
+        ParamsOf<Make> params;
+        DING_RETURN_IF_ERROR(ReadParams(config, &params));
+        return make(config, params, std::forward<Deps>(deps)...);
+      };
+    }
+  }
+
+  absl::StatusOr<Made> operator()(const Config& config, Deps... deps) const {
+    return create(config, std::forward<Deps>(deps)...);
+  }
+
+  // Checks the params before a run begins, and before `create` is called. If it is empty, only
+  // `create` decides.
+  ParamsCheck check_params;
+  ParamsMessage params_message = nullptr;  // as in RegistryHelp
+  Maker create;
+};
+
+// The types of an interface by name. `Type` is a Module or derives from one.
+template <typename Type>
+class ModuleRegistry : public Registry<Type> {
+ public:
+  using Registry<Type>::Registry;
+
+  // Makes what `config` names.
+  //   kNotFound         no linked type has this name; the message lists the names that are linked
+  //   kInvalidArgument  the type refuses the params, after "<kind>: "; or the maker refuses the
+  //                     config or the dependencies
+  //   kInternal         the maker threw or returned null; the message names the type
+  template <typename Config, typename... Deps>
+  std::invoke_result_t<const Type&, const Config&, Deps...> Create(const Config& config,
+                                                                   Deps&&... deps) const {
+    const GivenParams given = config;
+    DING_ASSIGN_OR_RETURN(const Type type, this->Find(given.type));
+    DING_RETURN_IF_ERROR(Annotate(CheckParams(type.check_params, given), this->kind()));
+    return CallFactory(this->kind(), given.type,
+                       [&] { return type(config, std::forward<Deps>(deps)...); });
+  }
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_MODULE_H_
