@@ -116,15 +116,16 @@ void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view
                                   absl::string_view verb, absl::string_view first,
                                   absl::string_view second);
 
-// The message of the params if the factory knows it, as a Module does (base/module.h).
+// If the factory knows the message of its params, as a Module does (base/module.h), the factory and
+// its help learn it from each other.
 template <typename Factory>
-auto MessageOf(const Factory& factory, int) -> decltype(factory.params_message) {
-  return factory.params_message;
+auto ShareMessage(Factory* factory, RegistryHelp* help, int)
+    -> decltype(factory->params_message, void()) {
+  if (help->params == nullptr) help->params = factory->params_message;
+  factory->params_message = help->params;
 }
 template <typename Factory>
-ParamsMessage MessageOf(const Factory&, long) {  // NOLINT: the weaker overload
-  return nullptr;
-}
+void ShareMessage(Factory*, RegistryHelp*, long) {}  // NOLINT: the weaker overload
 
 }  // namespace registry_internal
 
@@ -208,7 +209,7 @@ class Registry : public ListedRegistry {
   };
 
   static Entry MakeEntry(Factory factory, RegistryHelp help, absl::string_view where) {
-    if (help.params == nullptr) help.params = registry_internal::MessageOf(factory, 0);
+    registry_internal::ShareMessage(&factory, &help, 0);
     return {std::move(factory), std::move(help), std::string(where)};
   }
 

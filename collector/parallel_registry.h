@@ -2,14 +2,11 @@
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
 
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/registry.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
@@ -17,28 +14,29 @@
 
 namespace ding {
 
-// A type of parallel collector, returned by get_parallel_collector_cls().
-struct ParallelCollectorDescriptor {
-  std::string name;
-  ParallelCollectorConfig default_config;
+// A type of parallel collector (base/module.h).
+struct ParallelCollectorDescriptor
+    : Module<std::unique_ptr<BaseParallelCollector>, ParallelCollectorConfig,
+             const ParallelCollectorTask&, const ParallelCollectorParts&, const ComponentDeps&> {
   bool plays_games = false;  // whether it collects in two-player games; else in single-player envs
-  // Checks config.params before a run begins and before `create` is called; if it is empty, only
-  // `create` decides (base/params.h).
-  ParamsCheck check_params;
-  std::function<absl::StatusOr<std::unique_ptr<BaseParallelCollector>>(
-      const ParallelCollectorConfig&, const ParallelCollectorTask&, const ParallelCollectorParts&,
-      const ComponentDeps&)>
-      create;
 };
-Registry<ParallelCollectorDescriptor>& ParallelCollectorRegistry();
+inline ModuleRegistry<ParallelCollectorDescriptor>& ParallelCollectorRegistry() {
+  static auto* const registry =
+      new ModuleRegistry<ParallelCollectorDescriptor>("parallel collector");
+  return *registry;
+}
 
-// kNotFound lists the linked names; kInvalidArgument says why the type refuses config.params, or
-// else lists all problems of the config and the parts.
-absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
+// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
+// kInvalidArgument lists all problems of the config and the parts.
+inline absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
-    const ParallelCollectorParts& parts, const ComponentDeps& deps);
-absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(
-    const ParallelCollectorConfig& config);
+    const ParallelCollectorParts& parts, const ComponentDeps& deps) {
+  return ParallelCollectorRegistry().Create(config, task, parts, deps);
+}
+inline absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(
+    const ParallelCollectorConfig& config) {
+  return ParallelCollectorRegistry().Find(config.type());
+}
 
 // Reads the options of parallel collectors from their config, for factories.
 //

@@ -21,11 +21,6 @@
 namespace ding {
 namespace {
 
-constexpr char kSample[] = "sample";
-constexpr char kEpisode[] = "episode";
-constexpr char kBattleSample[] = "sample_1v1";
-constexpr char kBattleEpisode[] = "episode_1v1";
-
 // Creates a collector. `options` have what its params say, and `problems` what is wrong with them;
 // the rest is read here.
 template <typename Collector, typename Policies>
@@ -93,40 +88,21 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisode(
                                               policies, deps);
 }
 
-// `params` are the default params of the type; none: it takes none.
-template <typename Descriptor, typename Factory, typename... Params>
-Descriptor Describe(const char* name, bool by_episode, Factory create, const Params&... params) {
-  Descriptor descriptor;
-  descriptor.name = name;
-  descriptor.default_config.set_type(name);
-  (descriptor.default_config.mutable_params()->PackFrom(params), ...);
-  descriptor.by_episode = by_episode;
-  descriptor.in_parallel = true;
-  descriptor.create = create;
-  return descriptor;
-}
-
-DING_REGISTER(SerialCollectorRegistry(), kSample,
-              Describe<SerialCollectorDescriptor>(kSample, /*by_episode=*/false, CreateSample),
+DING_REGISTER(SerialCollectorRegistry(), "sample",
+              (SerialCollectorDescriptor{CreateSample, /*by_episode=*/false, /*in_parallel=*/true}),
               "collects n_sample rows; the next collect goes on with the episodes");
-
-DING_REGISTER(SerialCollectorRegistry(), kEpisode,
-              Describe<SerialCollectorDescriptor>(kEpisode, /*by_episode=*/true, CreateEpisode,
-                                                  EpisodeCollectorParams()),
+DING_REGISTER(SerialCollectorRegistry(), "episode",
+              (SerialCollectorDescriptor{CreateEpisode, /*by_episode=*/true, /*in_parallel=*/true}),
               "collects n_episode whole episodes; reward_shaping can change their rewards",
               &EpisodeCollectorParams::descriptor);
-
-DING_REGISTER(BattleCollectorRegistry(), kBattleSample,
-              Describe<BattleCollectorDescriptor>(kBattleSample, /*by_episode=*/false,
-                                                  CreateBattleSample,
-                                                  BattleSampleCollectorParams()),
+DING_REGISTER(BattleCollectorRegistry(), "sample_1v1",
+              (BattleCollectorDescriptor{CreateBattleSample, /*by_episode=*/false,
+                                         /*in_parallel=*/true}),
               "collects n_sample rows of each player of a game",
               &BattleSampleCollectorParams::descriptor);
-
-DING_REGISTER(BattleCollectorRegistry(), kBattleEpisode,
-              Describe<BattleCollectorDescriptor>(kBattleEpisode, /*by_episode=*/true,
-                                                  CreateBattleEpisode,
-                                                  BattleEpisodeCollectorParams()),
+DING_REGISTER(BattleCollectorRegistry(), "episode_1v1",
+              (BattleCollectorDescriptor{CreateBattleEpisode, /*by_episode=*/true,
+                                         /*in_parallel=*/true}),
               "collects n_episode whole episodes of a game",
               &BattleEpisodeCollectorParams::descriptor);
 

@@ -3,7 +3,6 @@
 #ifndef DING_WORKER_COLLECTOR_SERIAL_REGISTRY_H_
 #define DING_WORKER_COLLECTOR_SERIAL_REGISTRY_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/core/collect_core.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
@@ -22,72 +22,93 @@
 
 namespace ding {
 
-// A type of collector, returned by get_serial_collector_cls().
-struct SerialCollectorDescriptor {
-  std::string name;
-  SerialCollectorConfig default_config;
+// A type of collector (base/module.h): of envs for one player, or of games.
+template <typename Collector, typename Policies>
+struct CollectorDescriptor : Module<std::unique_ptr<Collector>, SerialCollectorConfig, EnvManager*,
+                                    Policies, const ComponentDeps&> {
   bool by_episode = false;  // whether its target is a number of episodes; else of rows
   // Whether parallel collectors collect what it collects, so that a parallel run takes a config
   // with it.
   bool in_parallel = false;
-  std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
-      const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
-      create;
 };
-Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
+using SerialCollectorDescriptor = CollectorDescriptor<ISerialCollector, CollectMode*>;
+inline ModuleRegistry<SerialCollectorDescriptor>& SerialCollectorRegistry() {
+  static auto* const registry = new ModuleRegistry<SerialCollectorDescriptor>("serial collector");
+  return *registry;
+}
 
-// A type of collector for games.
-struct BattleCollectorDescriptor {
-  std::string name;
-  SerialCollectorConfig default_config;
-  bool by_episode = false;
-  bool in_parallel = false;
-  std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
-      const SerialCollectorConfig&, EnvManager*, const std::vector<CollectMode*>&,
-      const ComponentDeps&)>
-      create;
-};
-Registry<BattleCollectorDescriptor>& BattleCollectorRegistry();
+using BattleCollectorDescriptor =
+    CollectorDescriptor<IBattleCollector, const std::vector<CollectMode*>&>;
+inline ModuleRegistry<BattleCollectorDescriptor>& BattleCollectorRegistry() {
+  static auto* const registry = new ModuleRegistry<BattleCollectorDescriptor>("battle collector");
+  return *registry;
+}
 
-using SerialEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<ISerialEvaluator>>(
-    const SerialEvaluatorConfig&, EnvManager*, EvalMode*, const ComponentDeps&)>;
-Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry();
+using SerialEvaluatorCreator = Module<std::unique_ptr<ISerialEvaluator>, SerialEvaluatorConfig,
+                                      EnvManager*, EvalMode*, const ComponentDeps&>;
+inline ModuleRegistry<SerialEvaluatorCreator>& SerialEvaluatorRegistry() {
+  static auto* const registry = new ModuleRegistry<SerialEvaluatorCreator>("serial evaluator");
+  return *registry;
+}
 
-using BattleEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
-    const SerialEvaluatorConfig&, EnvManager*, const std::vector<EvalMode*>&,
-    const ComponentDeps&)>;
-Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
+using BattleEvaluatorCreator =
+    Module<std::unique_ptr<IBattleEvaluator>, SerialEvaluatorConfig, EnvManager*,
+           const std::vector<EvalMode*>&, const ComponentDeps&>;
+inline ModuleRegistry<BattleEvaluatorCreator>& BattleEvaluatorRegistry() {
+  static auto* const registry = new ModuleRegistry<BattleEvaluatorCreator>("battle evaluator");
+  return *registry;
+}
 
 // The metrics by the name in the config (MetricEvaluatorConfig::metric). A metric has no state, so
 // a run may use the registered object.
-Registry<std::shared_ptr<const IMetric>>& MetricRegistry();
+inline Registry<std::shared_ptr<const IMetric>>& MetricRegistry() {
+  static auto* const registry = new Registry<std::shared_ptr<const IMetric>>("metric");
+  return *registry;
+}
 
-using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IMetricEvaluator>>(
-    const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
-Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
+using MetricEvaluatorCreator = Module<std::unique_ptr<IMetricEvaluator>, MetricEvaluatorConfig,
+                                      IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&>;
+inline ModuleRegistry<MetricEvaluatorCreator>& MetricEvaluatorRegistry() {
+  static auto* const registry = new ModuleRegistry<MetricEvaluatorCreator>("metric evaluator");
+  return *registry;
+}
 
-// kNotFound lists the linked names; kInvalidArgument lists all problems of the config. Env manager
-// and policy must not be null and must outlive the created object.
-absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
+// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
+// kInvalidArgument lists all problems of the config. Env manager and policy must not be null and
+// must outlive the created object.
+inline absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
-    const ComponentDeps& deps);
-absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
-    const SerialCollectorConfig& config);
-absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
+    const ComponentDeps& deps) {
+  return SerialCollectorRegistry().Create(config, env, policy, deps);
+}
+inline absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
+    const SerialCollectorConfig& config) {
+  return SerialCollectorRegistry().Find(config.type());
+}
+inline absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
     const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
-    const ComponentDeps& deps);
-absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
-    const SerialCollectorConfig& config);
-absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
+    const ComponentDeps& deps) {
+  return BattleCollectorRegistry().Create(config, env, policies, deps);
+}
+inline absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
+    const SerialCollectorConfig& config) {
+  return BattleCollectorRegistry().Find(config.type());
+}
+inline absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
-    const ComponentDeps& deps);
-
-absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
+    const ComponentDeps& deps) {
+  return SerialEvaluatorRegistry().Create(config, env, policy, deps);
+}
+inline absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
-    const ComponentDeps& deps);
-absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
+    const ComponentDeps& deps) {
+  return BattleEvaluatorRegistry().Create(config, env, policies, deps);
+}
+inline absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
-    const ComponentDeps& deps);
+    const ComponentDeps& deps) {
+  return MetricEvaluatorRegistry().Create(config, data, metric, policy, deps);
+}
 
 // For factories of serial collectors and evaluators: they read the config into the options of the
 // building blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the

@@ -29,17 +29,15 @@
 namespace ding {
 namespace {
 
-constexpr char kAdvanced[] = "advanced";
-
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
                                                               const BufferDeps& deps) {
   AdvancedReplayBuffer::Options options;
-  std::vector<std::string> config_problems;
+  std::vector<std::string> problems;
   AdvancedBufferConfig params;
-  ReadBufferConfig(config, &params, &config_problems);
-  ReadCommonOptions(config, deps, &options, &config_problems);
+  ReadBufferConfig(config, &params, &problems);
+  ReadCommonOptions(config, deps, &options, &problems);
   ReadPriorityOptions(params, &options);
-  options.remover = ReadRemover(config, &config_problems);
+  options.remover = ReadRemover(config, &problems);
   if (params.has_max_use()) options.max_use = params.max_use();
   if (params.has_max_staleness()) options.max_staleness = params.max_staleness();
   const ThruputControllerConfig& thruput = params.thruput_controller();
@@ -52,37 +50,22 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   options.sampled_data_attr.average_range = attr.average_range();
   options.sampled_data_attr.print_freq = attr.print_freq();
   options.on_removed = deps.on_removed;
-
-  std::vector<std::string> problems = AdvancedReplayBuffer::Problems(options);
   if (!(thruput.max_wait_seconds() >= 0)) {
     problems.push_back(
         absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
   }
-  problems.insert(problems.end(), config_problems.begin(), config_problems.end());
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
-  return AdvancedReplayBuffer::Create(options);
+  return CreateBuffer<AdvancedReplayBuffer>(options, problems);
 }
 
-BufferDescriptor AdvancedBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kAdvanced;
-  descriptor.default_config.set_type(kAdvanced);
-  descriptor.default_config.set_replay_buffer_size(AdvancedReplayBuffer::Options().capacity_rows);
-  descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
-  descriptor.create = CreateAdvancedBuffer;
-  descriptor.tells_removed_items = true;
-  descriptor.takes_remover = true;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kAdvanced, AdvancedBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "advanced",
+              (BufferDescriptor{CreateAdvancedBuffer, /*tells_removed_items=*/true,
+                                /*takes_remover=*/true}),
               "transitions, drawn by priority; limits on use, staleness and rate",
               &AdvancedBufferConfig::descriptor);
 
 // The buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
 //   NaiveReplayBuffer     without `priority` and `max_use`
 //   AdvancedReplayBuffer  with one of them; without `priority` all priorities count the same
-constexpr char kDeque[] = "deque";
 
 // A buffer whose updates give no priority above a limit.
 class PriorityLimit : public IBuffer {
@@ -177,17 +160,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
                                          static_cast<float>(params.priority_max_limit()));
 }
 
-BufferDescriptor DequeBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kDeque;
-  descriptor.default_config.set_type(kDeque);
-  descriptor.default_config.mutable_params()->PackFrom(DequeBufferConfig());
-  descriptor.create = CreateDequeBuffer;
-  descriptor.tells_removed_items = true;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kDeque, DequeBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "deque",
+              (BufferDescriptor{CreateDequeBuffer, /*tells_removed_items=*/true}),
               "transitions, drawn uniformly or by priority; the settings of DI-engine's deque",
               &DequeBufferConfig::descriptor);
 

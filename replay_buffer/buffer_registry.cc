@@ -1,25 +1,41 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/call_user.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 
-Registry<BufferDescriptor>& BufferRegistry() {
-  static auto* const registry = new Registry<BufferDescriptor>("buffer");
-  return *registry;
+namespace {
+
+// Creates what `config` names; null if it names none.
+template <typename Type, typename Config>
+auto CreateIfNamed(const ModuleRegistry<Type>& registry, const Config& config)
+    -> decltype(registry.Create(config)) {
+  if (!config.type().empty()) return registry.Create(config);
+  if (!config.has_params()) return nullptr;
+  const std::string& field = registry.kind();
+  return absl::InvalidArgumentError(absl::StrCat(field, ".params is set, expected ", field,
+                                                 ".type with it, which says what they are for"));
 }
 
-absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config) {
-  return BufferRegistry().Find(config.type());
+// Returns what is made; null if there is a problem, which is added.
+template <typename Made>
+std::shared_ptr<Made> ShareOrReport(absl::StatusOr<std::unique_ptr<Made>> made,
+                                    std::vector<std::string>* problems) {
+  if (made.ok()) return *std::move(made);
+  problems->emplace_back(made.status().message());
+  return nullptr;
 }
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps) {
@@ -41,61 +57,26 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
         "remover.type is '", config.remover().type(), "', but buffers of type '", config.type(),
         "' take no remover: expected type 'advanced', or a type of your own that takes one"));
   }
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> buffer, CallFactory("buffer", config.type(), [&] {
-                          return descriptor.create(config, deps);
-                        }));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> buffer, BufferRegistry().Create(config, deps));
   return GuardBuffer(std::move(buffer));
 }
 
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems) {
-  absl::StatusOr<std::unique_ptr<ISelector>> selector = create_selector(config.selector());
-  if (selector.ok()) return *std::move(selector);
-  problems->emplace_back(selector.status().message());
-  return nullptr;
+  return ShareOrReport(create_selector(config.selector()), problems);
 }
 
 std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems) {
-  absl::StatusOr<std::unique_ptr<IRemover>> remover = create_remover(config.remover());
-  if (remover.ok()) return *std::move(remover);
-  problems->emplace_back(remover.status().message());
-  return nullptr;
-}
-
-void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
-                      std::vector<std::string>* problems) {
-  ReadParams(config, params, problems);
-}
-
-Registry<SelectorFactory>& SelectorRegistry() {
-  static auto* const registry = new Registry<SelectorFactory>("selector");
-  return *registry;
+  return ShareOrReport(create_remover(config.remover()), problems);
 }
 
 absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config) {
-  if (config.type().empty()) {
-    if (!config.has_params()) return nullptr;
-    return absl::InvalidArgumentError(
-        "selector.params is set, expected selector.type with it, which says what they are for");
-  }
-  DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
-  return CallFactory("selector", config.type(), [&] { return create(config); });
-}
-
-Registry<RemoverFactory>& RemoverRegistry() {
-  static auto* const registry = new Registry<RemoverFactory>("remover");
-  return *registry;
+  return CreateIfNamed(SelectorRegistry(), config);
 }
 
 absl::StatusOr<std::unique_ptr<IRemover>> create_remover(const RemoverConfig& config) {
-  if (config.type().empty()) {
-    if (!config.has_params()) return nullptr;
-    return absl::InvalidArgumentError(
-        "remover.params is set, expected remover.type with it, which says what they are for");
-  }
-  DING_ASSIGN_OR_RETURN(const RemoverFactory create, RemoverRegistry().Find(config.type()));
-  return CallFactory("remover", config.type(), [&] { return create(config); });
+  return CreateIfNamed(RemoverRegistry(), config);
 }
 
 }  // namespace ding

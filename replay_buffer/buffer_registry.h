@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/module.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/metrics/sink.h"
@@ -46,30 +48,29 @@ struct ItemBuffer {
   ItemSequences sequences;  // how collectors cut their rows into items
 };
 
-// A type of buffer: its name, its default config, and how to create one.
-struct BufferDescriptor {
-  std::string name;
-  BufferConfig default_config;
-  std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const BufferConfig&, const BufferDeps&)>
-      create;
+// A type of buffer (base/module.h).
+struct BufferDescriptor : Module<std::unique_ptr<IBuffer>, BufferConfig, const BufferDeps&> {
   bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
   bool takes_remover = false;        // whether `create` makes use of the config's remover
   // For types that draw sequences or whole episodes: returns what takes their place in a parallel
   // run, or kInvalidArgument with a sentence for a setting that has none. `create` has taken the
   // config. Empty: each row is an item.
-  std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items;
+  std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items = nullptr;
 };
-Registry<BufferDescriptor>& BufferRegistry();
+inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
+  static auto* const registry = new ModuleRegistry<BufferDescriptor>("buffer");
+  return *registry;
+}
 
-// Creates a buffer, or finds its type.
-//   kNotFound         no linked type has this name; the message lists the names that are linked
+// Creates a buffer, or finds its type. The errors are those of ModuleRegistry::Create(), and
 //   kInvalidArgument  the config has problems, all of which the message lists; or on_removed is
 //                     set, but this type cannot report removed items, or a remover, but it takes
 //                     none
-//   kInternal         the factory threw or returned null; the message names the type
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);
-absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config);
+inline absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config) {
+  return BufferRegistry().Find(config.type());
+}
 
 // What the factories of all buffers read in the same way.
 
@@ -111,46 +112,40 @@ void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
 
 // Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this
 // type of buffer has no parameters. Adds a sentence for each problem.
-void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
-                      std::vector<std::string>* problems);
+inline void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
+                             std::vector<std::string>* problems) {
+  ReadParams(config, params, problems);
+}
 
-// Makes a selector from `params` of the config. An error lists all problems of `params`.
-// //replay_buffer:selector_factory registers "uniform".
+// Selectors. //replay_buffer:selector_factory registers "uniform".
 //
 // Example:
 //   DING_REGISTER(
 //       SelectorRegistry(), "newest_first",
-//       [](const SelectorConfig&) { return std::make_unique<NewestFirst>(); },
+//       [](const SelectorConfig&, const NoParams&) { return std::make_unique<NewestFirst>(); },
 //       "the newest rows, in the order of their age");
 //
 //   replay_buffer { type: "sequence" selector { type: "newest_first" } }
-using SelectorFactory =
-    std::function<absl::StatusOr<std::unique_ptr<ISelector>>(const SelectorConfig&)>;
-Registry<SelectorFactory>& SelectorRegistry();
+using SelectorFactory = Module<std::unique_ptr<ISelector>, SelectorConfig>;
+inline ModuleRegistry<SelectorFactory>& SelectorRegistry() {
+  static auto* const registry = new ModuleRegistry<SelectorFactory>("selector");
+  return *registry;
+}
 
-// Creates the selector that `config` names. Returns null if it names none: the buffer then uses its
-// own.
-//   kNotFound         no linked selector has this name; the message lists the names that are linked
-//   kInvalidArgument  `params` is set without a type, or the factory reports problems
-absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
-
-// Makes a remover from `params` of the config. An error lists all problems of `params`. This
-// repository registers none: the buffer removes what is too stale or used up by itself.
-//
-// Example:
-//   DING_REGISTER(
-//       RemoverRegistry(), "odd", [](const RemoverConfig&) { return std::make_unique<RemoveOdd>(); },
-//       "removes every second row");
+// Removers. This repository registers none: the buffer removes what is too stale or used up by
+// itself. An "advanced" buffer takes one:
 //
 //   replay_buffer { type: "advanced" remover { type: "odd" } }
-using RemoverFactory =
-    std::function<absl::StatusOr<std::unique_ptr<IRemover>>(const RemoverConfig&)>;
-Registry<RemoverFactory>& RemoverRegistry();
+using RemoverFactory = Module<std::unique_ptr<IRemover>, RemoverConfig>;
+inline ModuleRegistry<RemoverFactory>& RemoverRegistry() {
+  static auto* const registry = new ModuleRegistry<RemoverFactory>("remover");
+  return *registry;
+}
 
-// Creates the remover that `config` names. Returns null if it names none.
-//   kNotFound         no linked remover has this name; the message lists the names that are linked
-//   kInvalidArgument  `params` is set without a type, or the factory reports problems
-//   kInternal         the factory threw or returned null; the message names the type
+// Create what `config` names, with the errors of ModuleRegistry::Create(). Null if it names none:
+// the buffer then uses its own selector, or has no remover. kInvalidArgument if `params` is set
+// without a type.
+absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
 absl::StatusOr<std::unique_ptr<IRemover>> create_remover(const RemoverConfig& config);
 
 }  // namespace ding

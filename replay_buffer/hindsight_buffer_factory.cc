@@ -1,12 +1,10 @@
 // Registers HindsightReplayBuffer as the buffer "hindsight".
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
@@ -16,8 +14,6 @@
 
 namespace ding {
 namespace {
-
-constexpr char kName[] = "hindsight";
 
 HindsightGoal GoalOf(const HindsightBufferConfig& config) {
   switch (config.goal()) {
@@ -41,22 +37,10 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfi
   options.hindsight = {GoalOf(params), params.relabel_ratio(), params.radius(),
                        static_cast<float>(params.reward_at_goal()),
                        static_cast<float>(params.reward_elsewhere())};
-  for (std::string& problem : HindsightReplayBuffer::Problems(options)) {
-    problems.push_back(std::move(problem));
-  }
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
-  return HindsightReplayBuffer::Create(options);
+  return CreateBuffer<HindsightReplayBuffer>(options, problems);
 }
 
-BufferDescriptor HindsightBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kName;
-  descriptor.default_config.set_type(kName);
-  descriptor.create = CreateHindsightBuffer;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kName, HindsightBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "hindsight", BufferDescriptor{CreateHindsightBuffer},
               "transitions with goals in hindsight (HER), drawn uniformly",
               &HindsightBufferConfig::descriptor);
 

@@ -20,35 +20,19 @@
 namespace ding {
 namespace {
 
-constexpr char kNaive[] = "naive";
-
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& config,
                                                            const BufferDeps& deps) {
   NaiveReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
   options.on_removed = deps.on_removed;
-  for (std::string& problem : NaiveReplayBuffer::Problems(options)) {
-    problems.push_back(std::move(problem));
-  }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
-  return NaiveReplayBuffer::Create(options);
+  return CreateBuffer<NaiveReplayBuffer>(options, problems);
 }
 
-BufferDescriptor NaiveBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kNaive;
-  descriptor.default_config.set_type(kNaive);
-  descriptor.create = CreateNaiveBuffer;
-  descriptor.tells_removed_items = true;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kNaive, NaiveBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "naive",
+              (BufferDescriptor{CreateNaiveBuffer, /*tells_removed_items=*/true}),
               "transitions, drawn uniformly: for most off-policy algorithms");
-
-constexpr char kElastic[] = "elastic";
 
 // start + (end - start) min(x / decay, 1), x in env steps.
 struct LinearWindow {
@@ -94,17 +78,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
   return ElasticReplayBuffer::Create(std::move(options));
 }
 
-BufferDescriptor ElasticBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kElastic;
-  descriptor.default_config.set_type(kElastic);
-  descriptor.default_config.mutable_params()->PackFrom(ElasticBufferConfig());
-  descriptor.create = CreateElasticBuffer;
-  descriptor.tells_removed_items = true;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kElastic, ElasticBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "elastic",
+              (BufferDescriptor{CreateElasticBuffer, /*tells_removed_items=*/true}),
               "transitions, drawn uniformly from a window of the newest rows",
               &ElasticBufferConfig::descriptor);
 

@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -21,8 +19,6 @@
 
 namespace ding {
 namespace {
-
-constexpr char kSequence[] = "sequence";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig& config,
                                                               const BufferDeps& deps) {
@@ -37,11 +33,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   options.padding = params.padding();
   options.cross_episodes = params.cross_episodes();
   if (params.has_priority()) ReadPriorityOptions(params.priority(), &options.priority.emplace());
-  for (std::string& problem : SequenceReplayBuffer::Problems(options)) {
-    problems.push_back(std::move(problem));
-  }
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
-  return SequenceReplayBuffer::Create(options);
+  return CreateBuffer<SequenceReplayBuffer>(options, problems);
 }
 
 // A capacity of n rows becomes n / (unroll_len - overlap) items, at least 1; a capacity in bytes
@@ -77,21 +69,11 @@ absl::StatusOr<ItemBuffer> SequenceItems(const BufferConfig& config) {
   return items;
 }
 
-BufferDescriptor SequenceBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kSequence;
-  descriptor.default_config.set_type(kSequence);
-  descriptor.default_config.mutable_params()->PackFrom(SequenceBufferConfig());
-  descriptor.create = CreateSequenceBuffer;
-  descriptor.items = SequenceItems;
-  return descriptor;
-}
-
-DING_REGISTER(BufferRegistry(), kSequence, SequenceBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "sequence",
+              (BufferDescriptor{CreateSequenceBuffer, /*tells_removed_items=*/false,
+                                /*takes_remover=*/false, SequenceItems}),
               "sequences of consecutive rows of one stream, for recurrent policies",
               &SequenceBufferConfig::descriptor);
-
-constexpr char kEpisode[] = "episode";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
                                                              const BufferDeps& deps) {
@@ -99,30 +81,20 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig&
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
   options.on_removed = deps.on_removed;
-  for (std::string& problem : EpisodeReplayBuffer::Problems(options)) {
-    problems.push_back(std::move(problem));
-  }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
-  return EpisodeReplayBuffer::Create(options);
+  return CreateBuffer<EpisodeReplayBuffer>(options, problems);
 }
 
-BufferDescriptor EpisodeBufferDescriptor() {
-  BufferDescriptor descriptor;
-  descriptor.name = kEpisode;
-  descriptor.default_config.set_type(kEpisode);
-  descriptor.create = CreateEpisodeBuffer;
-  descriptor.tells_removed_items = true;
-  descriptor.items = [](const BufferConfig& config) {
-    ItemBuffer items;
-    items.config = config;
-    items.sequences.whole_episodes = true;
-    return items;
-  };
-  return descriptor;
+absl::StatusOr<ItemBuffer> EpisodeItems(const BufferConfig& config) {
+  ItemBuffer items;
+  items.config = config;
+  items.sequences.whole_episodes = true;
+  return items;
 }
 
-DING_REGISTER(BufferRegistry(), kEpisode, EpisodeBufferDescriptor(),
+DING_REGISTER(BufferRegistry(), "episode",
+              (BufferDescriptor{CreateEpisodeBuffer, /*tells_removed_items=*/true,
+                                /*takes_remover=*/false, EpisodeItems}),
               "whole episodes, padded to the longest of a draw");
 
 }  // namespace

@@ -199,14 +199,6 @@ class OwnCommLearner : public BaseCommLearner {
   }
 };
 
-ParallelCollectorDescriptor Collector() {
-  ParallelCollectorDescriptor descriptor;
-  descriptor.name = "own_steps";
-  descriptor.default_config.set_type("own_steps");
-  descriptor.create = OwnCollector::Create;
-  return descriptor;
-}
-
 CommCollectorDescriptor CommCollector() {
   CommCollectorDescriptor descriptor;
   descriptor.check_params = TakesNoParams;
@@ -227,7 +219,8 @@ CommLearnerDescriptor CommLearner() {
   return descriptor;
 }
 
-DING_REGISTER(ParallelCollectorRegistry(), "own_steps", Collector(), "overrides each step");
+DING_REGISTER(ParallelCollectorRegistry(), "own_steps",
+              ParallelCollectorDescriptor{OwnCollector::Create}, "overrides each step");
 DING_REGISTER(CommCollectorRegistry(), "own_steps", CommCollector(), "overrides each step");
 DING_REGISTER(CommLearnerRegistry(), "own_steps", CommLearner(), "overrides each step");
 

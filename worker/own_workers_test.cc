@@ -121,10 +121,7 @@ class SuccessCollector : public CoreCollector {
 
 SerialCollectorDescriptor SuccessDescriptor() {
   SerialCollectorDescriptor descriptor;
-  descriptor.name = "success";
   descriptor.by_episode = true;  // its target is policy.collect.n_episode
-  descriptor.default_config.set_type("success");
-  descriptor.default_config.mutable_params()->PackFrom(SuccessCollectorParams());
   descriptor.create = SuccessCollector::Create;
   return descriptor;
 }
@@ -209,16 +206,8 @@ class LongEpisodesCollector : public ParallelCollectorCore {
   }
 };
 
-ParallelCollectorDescriptor LongEpisodesDescriptor() {
-  ParallelCollectorDescriptor descriptor;
-  descriptor.name = "long_episodes";
-  descriptor.default_config.set_type("long_episodes");
-  descriptor.create = LongEpisodesCollector::Create;
-  return descriptor;
-}
-
-DING_REGISTER(ParallelCollectorRegistry(), "long_episodes", LongEpisodesDescriptor(),
-              "drops short episodes");
+DING_REGISTER(ParallelCollectorRegistry(), "long_episodes",
+              ParallelCollectorDescriptor{LongEpisodesCollector::Create}, "drops short episodes");
 
 // ------------------------------------------------------------------------------------- tests
 

@@ -77,29 +77,22 @@ class CountingLearner : public ding::BaseCommLearner {
   std::atomic<int64_t> rows_{0};  // threads of the loader add to it
 };
 
-ding::CommCollectorDescriptor Collector() {
-  ding::CommCollectorDescriptor descriptor;
-  descriptor.check_params = ding::TakesNoParams;
-  descriptor.create = [](const ding::GivenParams&, ding::WorkerSession* session, ding::Store* store,
-                         ding::TaskCollectorFactory factory) {
-    return std::make_unique<CountingCollector>(session, store, std::move(factory));
-  };
-  return descriptor;
+absl::StatusOr<std::unique_ptr<ding::BaseCommCollector>> CreateCollector(
+    const ding::GivenParams&, const ding::NoParams&, ding::WorkerSession* session,
+    ding::Store* store, ding::TaskCollectorFactory factory) {
+  return std::make_unique<CountingCollector>(session, store, std::move(factory));
 }
 
-ding::CommLearnerDescriptor Learner() {
-  ding::CommLearnerDescriptor descriptor;
-  descriptor.check_params = ding::TakesNoParams;
-  descriptor.create = [](const ding::GivenParams&, const ding::CommLearnerOptions& options,
-                         ding::WorkerSession* session, ding::Store* store,
-                         ding::TaskLearnerFactory factory) {
-    return std::make_unique<CountingLearner>(options, session, store, std::move(factory));
-  };
-  return descriptor;
+absl::StatusOr<std::unique_ptr<ding::BaseCommLearner>> CreateLearner(
+    const ding::GivenParams&, const ding::NoParams&, const ding::CommLearnerOptions& options,
+    ding::WorkerSession* session, ding::Store* store, ding::TaskLearnerFactory factory) {
+  return std::make_unique<CountingLearner>(options, session, store, std::move(factory));
 }
 
-DING_REGISTER(ding::CommCollectorRegistry(), "counting", Collector(), "counts the rows it sends");
-DING_REGISTER(ding::CommLearnerRegistry(), "counting", Learner(), "counts the rows it loads");
+DING_REGISTER(ding::CommCollectorRegistry(), "counting",
+              ding::CommCollectorDescriptor{CreateCollector}, "counts the rows it sends");
+DING_REGISTER(ding::CommLearnerRegistry(), "counting", ding::CommLearnerDescriptor{CreateLearner},
+              "counts the rows it loads");
 
 }  // namespace
 }  // namespace own

@@ -62,15 +62,9 @@ absl::StatusOr<std::unique_ptr<ding::ISerialCollector>> Create(
   return std::make_unique<EpisodesCollector>(std::move(core), std::move(shaping));
 }
 
-ding::SerialCollectorDescriptor Descriptor() {
-  ding::SerialCollectorDescriptor descriptor;
-  descriptor.name = "whole_episodes";
-  descriptor.create = Create;
-  return descriptor;
-}
-
-DING_REGISTER(ding::SerialCollectorRegistry(), "whole_episodes", Descriptor(),
-              "whole episodes with at least so many rows", &WholeEpisodesParams::descriptor);
+DING_REGISTER(ding::SerialCollectorRegistry(), "whole_episodes",
+              ding::SerialCollectorDescriptor{Create}, "whole episodes with at least so many rows",
+              &WholeEpisodesParams::descriptor);
 
 }  // namespace
 }  // namespace own

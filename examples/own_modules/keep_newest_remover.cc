@@ -4,8 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "own_modules.pb.h"
 
@@ -28,14 +26,13 @@ class KeepNewest : public ding::IRemover {
 
 DING_REGISTER(
     ding::RemoverRegistry(), "keep_newest",
-    [](const ding::RemoverConfig& config) -> absl::StatusOr<std::unique_ptr<ding::IRemover>> {
-      KeepNewestParams params;
-      DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
+    [](const ding::RemoverConfig&,
+       const KeepNewestParams& params) -> absl::StatusOr<std::unique_ptr<ding::IRemover>> {
       if (params.rows() < 1)
         return absl::InvalidArgumentError("rows is below 1, expected at least 1");
       return std::make_unique<KeepNewest>(params.rows());
     },
-    "removes all but the newest rows", &KeepNewestParams::descriptor);
+    "removes all but the newest rows");
 
 }  // namespace
 }  // namespace own

@@ -3,8 +3,6 @@
 //   replay_buffer { selector { type: "recent" } }
 #include <memory>
 
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
 namespace own {
@@ -24,8 +22,7 @@ class RecentSelector : public ding::ISelector {
 
 DING_REGISTER(
     ding::SelectorRegistry(), "recent",
-    [](const ding::SelectorConfig& config) -> absl::StatusOr<std::unique_ptr<ding::ISelector>> {
-      DING_RETURN_IF_ERROR(ding::ReadParams(config, /*params=*/nullptr));
+    [](const ding::SelectorConfig&, const ding::NoParams&) {
       return std::make_unique<RecentSelector>();
     },
     "new rows more often than old ones");

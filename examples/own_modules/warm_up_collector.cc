@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/parallel/parallel_collector_core.h"
 #include "ding_worker/collector/parallel_registry.h"
@@ -25,10 +24,9 @@ namespace {
 class WarmUpCollector : public ding::ParallelCollectorCore {
  public:
   static absl::StatusOr<std::unique_ptr<ding::BaseParallelCollector>> Create(
-      const ding::ParallelCollectorConfig& config, const ding::ParallelCollectorTask& task,
-      const ding::ParallelCollectorParts& parts, const ding::ComponentDeps& deps) {
-    WarmUpParams params;
-    DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
+      const ding::ParallelCollectorConfig& config, const WarmUpParams& params,
+      const ding::ParallelCollectorTask& task, const ding::ParallelCollectorParts& parts,
+      const ding::ComponentDeps& deps) {
     DING_ASSIGN_OR_RETURN(Setup setup,
                           Prepare(ding::ReadParallelCollectorOptions(config), task, parts, deps,
                                   {{parts.collect_mode, /*updates=*/true}}));
@@ -65,18 +63,9 @@ class WarmUpCollector : public ding::ParallelCollectorCore {
   int64_t steps_ = 0;
 };
 
-ding::ParallelCollectorDescriptor Descriptor() {
-  ding::ParallelCollectorDescriptor descriptor;
-  descriptor.name = "warm_up";
-  descriptor.default_config.set_type("warm_up");
-  descriptor.check_params = ding::TakesParams<WarmUpParams>;
-  descriptor.create = WarmUpCollector::Create;
-  return descriptor;
-}
-
-DING_REGISTER(ding::ParallelCollectorRegistry(), "warm_up", Descriptor(),
-              "zergling that explores at first and does not send these rows",
-              &WarmUpParams::descriptor);
+DING_REGISTER(ding::ParallelCollectorRegistry(), "warm_up",
+              ding::ParallelCollectorDescriptor{WarmUpCollector::Create},
+              "zergling that explores at first and does not send these rows");
 
 }  // namespace
 }  // namespace own

@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "own_modules.pb.h"
@@ -41,9 +40,8 @@ class WindowBuffer : public ding::IBuffer {
 };
 
 absl::StatusOr<std::unique_ptr<ding::IBuffer>> Create(const ding::BufferConfig& config,
+                                                      const WindowBufferParams& params,
                                                       const ding::BufferDeps& deps) {
-  WindowBufferParams params;
-  DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
   if (params.window() < 1)
     return absl::InvalidArgumentError("window is below 1, expected at least 1");
   ding::BufferConfig rows = config;
@@ -53,15 +51,8 @@ absl::StatusOr<std::unique_ptr<ding::IBuffer>> Create(const ding::BufferConfig& 
   return std::make_unique<WindowBuffer>(std::move(buffer), params.window());
 }
 
-ding::BufferDescriptor Descriptor() {
-  ding::BufferDescriptor descriptor;
-  descriptor.name = "window";
-  descriptor.create = Create;
-  return descriptor;
-}
-
-DING_REGISTER(ding::BufferRegistry(), "window", Descriptor(), "draws from the newest rows only",
-              &WindowBufferParams::descriptor);
+DING_REGISTER(ding::BufferRegistry(), "window", ding::BufferDescriptor{Create},
+              "draws from the newest rows only");
 
 }  // namespace
 }  // namespace own

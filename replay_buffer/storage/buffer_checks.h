@@ -5,11 +5,14 @@
 #define DING_WORKER_REPLAY_BUFFER_STORAGE_BUFFER_CHECKS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
@@ -20,6 +23,17 @@ namespace ding {
 // Adds a sentence for each option that is out of range.
 void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems);
+
+// Creates a Buffer, for its factory. kInvalidArgument lists the problems of the options and, after
+// them, `problems`.
+template <typename Buffer>
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateBuffer(const typename Buffer::Options& options,
+                                                      const std::vector<std::string>& problems) {
+  std::vector<std::string> all = Buffer::Problems(options);
+  all.insert(all.end(), problems.begin(), problems.end());
+  DING_RETURN_IF_ERROR(ProblemsToStatus(all, options.name));
+  return Buffer::Create(options);
+}
 
 // Returns kInvalidArgument if no buffer can draw what is requested.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);

@@ -105,7 +105,6 @@ class ParamsOfAUser : public testing::Test {
   }
   ParallelCollectorDescriptor Collector() {
     ParallelCollectorDescriptor descriptor;
-    descriptor.name = "mine";
     descriptor.check_params = TakesParams<ding_user::WordParams>;
     descriptor.create =
         [this](const ParallelCollectorConfig& config, const ParallelCollectorTask&,

@@ -95,7 +95,10 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
     return;
   }
   EpisodeCollectorParams params;
-  if (!for_one->default_config.params().UnpackTo(&params)) return;
+  if (for_one->params_message == nullptr ||
+      for_one->params_message() != EpisodeCollectorParams::descriptor()) {
+    return;
+  }
   if (collector.params().UnpackTo(&params) && params.get_train_sample()) return;
   problems->push_back(absl::StrCat(
       kParams, ".get_train_sample is false, but a parallel run hands over training data: expected ",

@@ -172,10 +172,10 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
     report("policy.collect.collector.params",
            FindRewardShaping(collector_config.reward_shaping()).status());
     if (collector.ok() && collector->plays_games) {
-      problems->push_back(
-          absl::StrCat("policy.collect.collector.params.reward_shaping is '",
-                       collector_config.reward_shaping(), "' beside collector '", collector->name,
-                       "', which plays games, expected none: it is for envs with one player"));
+      problems->push_back(absl::StrCat(
+          "policy.collect.collector.params.reward_shaping is '", collector_config.reward_shaping(),
+          "' beside collector '", collector_config.type(),
+          "', which plays games, expected none: it is for envs with one player"));
     }
   }
   for (int i = 0; i < config.metrics().sink_size(); ++i) {
@@ -185,7 +185,7 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
   }
   if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
     problems->push_back(
-        absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,
+        absl::StrCat("policy.collect.parallel_collector.type is '", collector_config.type(),
                      "' beside commander '", commander->name, "', expected one for ",
                      commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
   }
