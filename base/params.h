@@ -10,6 +10,8 @@
 //   DING_RETURN_IF_ERROR(ReadParams(config, &params));
 //
 //   DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
+//
+// The ranges of fields are options of theirs (base/ranges.proto), and are checked here.
 #ifndef DING_WORKER_BASE_PARAMS_H_
 #define DING_WORKER_BASE_PARAMS_H_
 
@@ -20,9 +22,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/any.pb.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace ding {
+
+// Returns the range of the field in words, such as "at least 1", "above 0", "in [0, 1)" or
+// "finite"; empty if it has none.
+std::string RangeText(const google::protobuf::FieldDescriptor& field);
+// Adds "<path><field> is <value>, expected <range>" for each field that is out of its range, also
+// in the messages inside; not in an Any, which ReadParams() checks. `path` is empty or ends with a
+// dot.
+void CheckRanges(const google::protobuf::Message& message, absl::string_view path,
+                 std::vector<std::string>* problems);
 
 // The parameters that a config gives to a type. Refers to the config, which must outlive it.
 struct GivenParams {
@@ -44,9 +56,10 @@ struct GivenParams {
 // the type takes none. Without given parameters `*params` is unchanged.
 //   kInvalidArgument  the type takes no parameters, or another message; or the bytes are no such
 //                     message. The text names the field, the type and both messages, as in "params
-//                     hold a my.WindowParams, but type 'solo' takes none".
+//                     hold a my.WindowParams, but type 'solo' takes none". Or fields are out of
+//                     their ranges: the text lists all of them.
 absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* params);
-// Does the same, and adds the text of an error to `*problems` (base/status_macros.h).
+// Does the same, and adds the problems to `*problems` (base/status_macros.h).
 void ReadParams(const GivenParams& given, google::protobuf::Message* params,
                 std::vector<std::string>* problems);
 

@@ -1,6 +1,7 @@
 #include "ding_worker/base/registry.h"
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,11 +22,10 @@ namespace ding {
 namespace {
 
 using ding_user::ChoiceConfig;
+using ding_user::RangeParams;
 using ding_user::WordParams;
 using testing::ContainsRegex;
-using ::testing::ElementsAre;
 using testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -247,6 +247,8 @@ TEST(CallFactoryTest, NamesATypeWhoseFactoryReturnsNoneOrThrows) {
 }
 
 constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ChoiceConfig Choice() {
   ChoiceConfig config;
@@ -326,6 +328,74 @@ TEST(ReadParamsTest, AProblemIsAddedToTheOthers) {
   EXPECT_EQ(params.word(), "hello");
   ReadParams(ChoiceWithAWord(), nullptr, &problems);
   EXPECT_THAT(problems, ElementsAre("freq is 0", HasSubstr("type 'mine' takes none")));
+}
+
+std::vector<std::string> RangeProblems(const RangeParams& params) {
+  std::vector<std::string> problems;
+  CheckRanges(params, "run.", &problems);
+  return problems;
+}
+
+TEST(CheckRangesTest, FieldsThatAreNotSetAreNotChecked) {
+  EXPECT_THAT(RangeProblems(RangeParams()), IsEmpty());
+}
+
+TEST(CheckRangesTest, BoundsThemselvesAreInTheRange) {
+  RangeParams params;
+  params.set_count(1);
+  params.set_share(1);
+  params.set_rate(0);
+  params.set_limit(kInf);
+  params.set_level(-1e300);
+  params.add_width(1);
+  params.add_width(8);
+  params.set_steps(5);
+  params.add_inside()->set_number(1);
+  EXPECT_THAT(RangeProblems(params), IsEmpty());
+}
+
+TEST(CheckRangesTest, EachFieldOutOfItsRangeIsListed) {
+  RangeParams params;
+  params.set_count(-1000000);
+  params.set_share(0);
+  params.set_rate(-0.5);
+  params.set_limit(0);
+  params.set_level(kNan);
+  params.add_width(0);
+  params.add_width(3);
+  params.add_width(9);
+  params.set_steps(6);
+  params.add_inside();
+  EXPECT_THAT(
+      RangeProblems(params),
+      ElementsAre("run.count is -1000000, expected at least 1",
+                  "run.share is 0, expected in (0, 1]", "run.rate is -0.5, expected at least 0",
+                  "run.limit is 0, expected above 0", "run.level is nan, expected finite",
+                  "run.width[0] is 0, expected in [1, 9)", "run.width[2] is 9, expected in [1, 9)",
+                  "run.steps is 6, expected at most 5",
+                  "run.inside[0].number is 0, expected at least 1"));
+}
+
+TEST(CheckRangesTest, NumbersAreFiniteUnlessTheBoundIsInfinite) {
+  RangeParams params;
+  params.set_rate(kInf);
+  params.set_limit(kNan);
+  params.set_level(kInf);
+  EXPECT_THAT(RangeProblems(params), ElementsAre("run.rate is inf, expected finite and at least 0",
+                                                 "run.limit is nan, expected above 0",
+                                                 "run.level is inf, expected finite"));
+}
+
+TEST(ReadParamsTest, FieldsOutOfTheirRangesAreListed) {
+  ChoiceConfig config = Choice();
+  RangeParams params;
+  params.set_count(0);
+  params.set_share(2);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(ReadParams(config, &params),
+              StatusIs(kInvalid,
+                       "params.count is 0, expected at least 1; params.share is 2, expected in (0, "
+                       "1]"));
 }
 
 TEST(CheckParamsTest, TheCheckOfATypeDecides) {

@@ -33,7 +33,7 @@ cp "$root/worker/configs/cartpole_dqn.textproto" CONFIG
 command=$(sed -n 's/^check a config: *//p' stdout)
 bash -c "${command/<CONFIG/< CONFIG}" || fail "this does not work: $command"
 # The comments are there.
-grep -qa 'rows, at least 1' .config_schema/config.binpb || fail 'the descriptor set has no comments'
+grep -qa 'rows per training batch' .config_schema/config.binpb || fail 'the descriptor set has no comments'
 
 # Again, and with files of one's own.
 cp "$root/examples/own_modules/own_modules.proto" .

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/field_uses.h"
 #include "ding_worker/worker/config/proto_comments.h"
@@ -144,6 +145,13 @@ std::string AnyField(const Descriptor& message, std::set<const Descriptor*>* aro
   return "";
 }
 
+// The range of a number, or of each number in a list, as the end of its kind.
+std::string RangeOf(const FieldDescriptor& field) {
+  const std::string range = RangeText(field);
+  if (range.empty()) return "";
+  return absl::StrCat(field.is_repeated() ? ", each " : ", ", range);
+}
+
 }  // namespace
 
 std::string DescribeKind(const FieldDescriptor& field) {
@@ -154,10 +162,10 @@ std::string DescribeKind(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_INT64:
     case FieldDescriptor::CPPTYPE_UINT32:
     case FieldDescriptor::CPPTYPE_UINT64:
-      return list + (field.is_repeated() ? "integers" : "integer");
+      return absl::StrCat(list, field.is_repeated() ? "integers" : "integer", RangeOf(field));
     case FieldDescriptor::CPPTYPE_DOUBLE:
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return list + (field.is_repeated() ? "numbers" : "number");
+      return absl::StrCat(list, field.is_repeated() ? "numbers" : "number", RangeOf(field));
     case FieldDescriptor::CPPTYPE_BOOL:
       return list + "true or false";
     case FieldDescriptor::CPPTYPE_ENUM:

@@ -18,7 +18,7 @@
 namespace ding {
 
 // "integer", "number", "text", "true or false", "message", "params of the type", or "list of" one
-// of them; for an enum its values.
+// of them; for an enum its values. Behind a number is its range: "integer, at least 1".
 std::string DescribeKind(const google::protobuf::FieldDescriptor& field);
 
 // The comment of the field, or else of its message, and what the values of an enum mean.

@@ -126,7 +126,8 @@ TEST_F(ConfigTreeTest, ValuesHaveThePathThatASettingTakesAndStandThereOnce) {
 TEST_F(ConfigTreeTest, HelpHasMeaningDefaultKindAndRuns) {
   EXPECT_THAT(
       ConfigHelp("policy.learn.send_policy_freq").value(),
-      StartsWith("policy.learn.send_policy_freq = 10  (integer)\n    Used in parallel runs:"));
+      StartsWith("policy.learn.send_policy_freq = 10  (integer, at least 1)\n    Used in parallel "
+                 "runs:"));
   EXPECT_THAT(ConfigHelp("policy.learn.send_policy_freq").value(),
               HasSubstr("Runs: parallel, league; refused by serial"));
   EXPECT_THAT(
@@ -174,7 +175,7 @@ TEST_F(ConfigTreeTest, TheHelpAboutEverythingFitsATerminalAndNamesEachMessageOnc
     EXPECT_LE(line.size(), 100u) << line;
   }
   EXPECT_THAT(help, Not(AnyOf(StartsWith("\n"), HasSubstr("\n\n\n"))));
-  EXPECT_THAT(help, AllOf(HasSubstr("\npolicy.learn.batch_size = 64  (integer)\n"),
+  EXPECT_THAT(help, AllOf(HasSubstr("\npolicy.learn.batch_size = 64  (integer, at least 1)\n"),
                           HasSubstr("Its fields are those of policy.params<DqnConfig>.model.")));
 }
 
