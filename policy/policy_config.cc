@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/schedule_registry.h"
 
@@ -104,24 +103,6 @@ void AddField(const PolicyConfig& config, const ChangingField& field,
 
 }  // namespace
 
-void Require(bool in_range, absl::string_view field, const absl::AlphaNum& value,
-             absl::string_view range, std::vector<std::string>* problems) {
-  if (in_range) return;
-  problems->push_back(absl::StrCat(field, " is ", value, ", must be ", range));
-}
-
-void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
-  Require(value >= 0 && std::isfinite(value), field, value, "finite and at least 0", problems);
-}
-
-void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
-  Require(value > 0 && std::isfinite(value), field, value, "finite and above 0", problems);
-}
-
-void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems) {
-  Require(value >= 1, field, value, "at least 1", problems);
-}
-
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems) {
   if (is_read || value == default_value) return;
@@ -138,25 +119,6 @@ void RequireSingleRows(const PolicyConfig& config, std::vector<std::string>* pro
   if (config.unroll_len() <= 1) return;
   problems->push_back(absl::StrCat("unroll_len is ", config.unroll_len(), ", but ", config.type(),
                                    " learns from single rows: must be 1"));
-}
-
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems) {
-  RequireAtLeastOne(config.batch_size(), "batch_size", problems);
-  RequireAtLeastOne(config.unroll_len(), "unroll_len", problems);
-  RequireAtLeastOne(config.nstep(), "nstep", problems);
-  if (config.has_n_sample()) RequireAtLeastOne(config.n_sample(), "n_sample", problems);
-  if (config.has_n_episode()) RequireAtLeastOne(config.n_episode(), "n_episode", problems);
-  const double discount = config.discount_factor();
-  Require(discount >= 0 && discount <= 1, "discount_factor", discount, "in [0, 1]", problems);
-}
-
-void AppendProblems(const ScheduleConfig& config, absl::string_view field,
-                    std::vector<std::string>* problems) {
-  if (!std::isfinite(config.start()) || !std::isfinite(config.end())) {
-    problems->push_back(absl::StrCat(field, " goes from ", config.start(), " to ", config.end(),
-                                     ", both must be finite"));
-  }
-  Require(config.decay() > 0, absl::StrCat(field, ".decay"), config.decay(), "above 0", problems);
 }
 
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params) {

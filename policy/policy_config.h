@@ -5,20 +5,19 @@
 //                                                  const MyConfig& config,
 //                                                  const PolicyContext& context) {
 //     std::vector<std::string> problems;
-//     AppendProblems(policy, &problems);
-//     RequireAtLeastZero(config.learning_rate(), "learning_rate", &problems);
+//     RequireSingleRows(policy, &problems);
 //     DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
 //     ...
 //   }
 //   DING_REGISTER(PolicyRegistry(), "mine", CreatorOf(Create), "my own", &MyConfig::descriptor);
 //
-// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
+// Problems are collected, so that a user sees all of them at once (base/status_macros.h): first
+// those of fields out of their ranges, which CreatorOf() finds, then those that the function finds.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
 #define DING_WORKER_POLICY_POLICY_CONFIG_H_
 
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -28,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_description.h"
@@ -39,13 +39,6 @@
 
 namespace ding {
 
-// Appends "<field> is <value>, must be <range>" unless the value is in range.
-void Require(bool in_range, absl::string_view field, const absl::AlphaNum& value,
-             absl::string_view range, std::vector<std::string>* problems);
-// Likewise for common ranges of finite numbers.
-void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
-void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
-void RequireAtLeastOne(int64_t value, absl::string_view field, std::vector<std::string>* problems);
 // Appends a problem if `field` has been changed although nothing reads it; `needs` is what it
 // needs.
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
@@ -54,20 +47,13 @@ void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::st
                           absl::string_view needs, std::vector<std::string>* problems);
 // For an algorithm that learns from single rows: refuses sequences.
 void RequireSingleRows(const PolicyConfig& config, std::vector<std::string>* problems);
-// Checks the fields `normalize_obs` and `obs_clip` of an algorithm's config.
+// Refuses the field `obs_clip` of an algorithm's config without `normalize_obs`.
 template <typename Config>
 void RequireObsClip(const Config& config, std::vector<std::string>* problems) {
-  RequireAboveZero(config.obs_clip(), "obs_clip", problems);
   RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), Config().obs_clip(), "obs_clip",
                        "normalize_obs", problems);
 }
 
-// Appends a problem for each field of `config`, except `type`, `params` and `schedule`, that is out
-// of range.
-void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems);
-// Likewise for a schedule; `field` is its name in messages, such as "eps".
-void AppendProblems(const ScheduleConfig& config, absl::string_view field,
-                    std::vector<std::string>* problems);
 
 // Unpacks `config.params` into the algorithm's message; if it is not set, `params` is unchanged.
 // kInvalidArgument, naming both types, if it is another message.
@@ -77,19 +63,23 @@ CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
 
-// Returns what PolicyRegistry() takes, of a function that creates a policy by its parameters.
-// Errors of the function begin with the policy type.
+// Returns what PolicyRegistry() takes, of a function that creates a policy by its parameters. It is
+// called if all fields are in their ranges. Errors begin with the policy type.
 template <typename Config>
 PolicyCreator CreatorOf(absl::StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyConfig&,
                                                                           const Config&,
                                                                           const PolicyContext&)) {
   return [create](const PolicyConfig& policy,
                   const PolicyContext& context) -> absl::StatusOr<std::unique_ptr<Policy>> {
+    const std::string name = absl::StrCat("policy type '", policy.type(), "'");
+    std::vector<std::string> problems;
+    CheckRanges(policy, "", &problems);
     Config config;
-    DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+    ReadParams(policy, &config, &problems);
+    DING_RETURN_IF_ERROR(ProblemsToStatus(problems, name));
     absl::StatusOr<std::unique_ptr<Policy>> made = create(policy, config, context);
     if (made.ok()) return made;
-    return Annotate(made.status(), absl::StrCat("policy type '", policy.type(), "'"));
+    return Annotate(made.status(), name);
   };
 }
 

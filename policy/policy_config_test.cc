@@ -32,35 +32,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(PolicyConfig, DefaultsAreLegal) {
-  std::vector<std::string> problems;
-  AppendProblems(PolicyConfig(), &problems);
-  AppendProblems(ScheduleConfig(), "eps", &problems);
-  EXPECT_THAT(problems, IsEmpty());
-  EXPECT_THAT(ProblemsToStatus(problems, "policy"), IsOk());
-}
-
-TEST(PolicyConfig, ReportsAllProblemsAtOnce) {
-  PolicyConfig config;
-  config.set_batch_size(0);
-  config.set_nstep(-2);
-  config.set_n_sample(0);
-  config.set_n_episode(0);
-  config.set_unroll_len(0);
-  config.set_discount_factor(std::numeric_limits<double>::quiet_NaN());
-  ScheduleConfig eps;
-  eps.set_decay(0);
-  eps.set_end(std::numeric_limits<double>::infinity());
-  std::vector<std::string> problems;
-  AppendProblems(config, &problems);
-  AppendProblems(eps, "eps", &problems);
-  EXPECT_THAT(ProblemsToStatus(problems, "policy type 'x'"),
-              IsInvalid("policy type 'x': batch_size is 0, must be at least 1", "nstep is -2",
-                        "n_sample is 0", "n_episode is 0", "unroll_len is 0",
-                        "discount_factor is nan, must be in [0, 1]",
-                        "eps.decay is 0, must be above 0", "to inf"));
-}
-
 TEST(PolicyConfig, UnsetSizesStayUnset) {
   PolicyConfig config;
   EXPECT_FALSE(CollectAttributesFromConfig(config).n_sample.has_value());
@@ -132,22 +103,38 @@ TEST(PolicyConfig, CreatorAndDescriberReadTheParams) {
   EXPECT_THAT(DescriberOf(DescribeByDecay)(config, Spec()), is_refused);
 }
 
-TEST(PolicyConfig, ReportsNumbersOutOfRangeAndWithoutEffect) {
+TEST(PolicyConfig, CreatorReportsAllFieldsOutOfTheirRanges) {
+  PolicyConfig config;
+  config.set_type("mine");
+  config.set_batch_size(0);
+  config.set_nstep(-2);
+  config.set_n_sample(0);
+  config.set_n_episode(0);
+  config.set_unroll_len(0);
+  config.set_discount_factor(std::numeric_limits<double>::quiet_NaN());
+  ScheduleConfig params;
+  params.set_end(std::numeric_limits<double>::infinity());
+  params.set_decay(0);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "policy type 'mine': batch_size is 0, expected at least 1; n_sample is 0, "
+                       "expected at least 1; n_episode is 0, expected at least 1; unroll_len is 0, "
+                       "expected at least 1; discount_factor is nan, expected in [0, 1]; nstep is "
+                       "-2, expected at least 1; params.end is inf, expected finite and in [0, 1]; "
+                       "params.decay is 0, expected above 0"));
+}
+
+TEST(PolicyConfig, ReportsNumbersWithoutEffect) {
   PolicyConfig config;
   config.set_type("mine");
   config.set_unroll_len(4);
   std::vector<std::string> problems;
   RequireSingleRows(config, &problems);
-  RequireAtLeastZero(0, "zero", &problems);
-  RequireAtLeastZero(std::numeric_limits<double>::infinity(), "rate", &problems);
-  RequireAboveZero(0, "clip", &problems);
-  RequireAtLeastOne(1, "one", &problems);
   RequireDefaultUnless(/*is_read=*/true, 2.0, 1.0, "read", "it", &problems);
   RequireDefaultUnless(/*is_read=*/false, true, false, "frozen", "statistics", &problems);
   EXPECT_THAT(problems,
               ElementsAre("unroll_len is 4, but mine learns from single rows: must be 1",
-                          "rate is inf, must be finite and at least 0",
-                          "clip is 0, must be finite and above 0",
                           "frozen is true, which has no effect without statistics: remove it"));
 }
 

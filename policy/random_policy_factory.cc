@@ -19,7 +19,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                                const PolicyContext& context) {
   std::vector<std::string> problems;
-  AppendProblems(config, &problems);
+  CheckRanges(config, "", &problems);
   CreateFieldSchedules(config, /*fields=*/{}, &problems);
   ReadParams(config, /*params=*/nullptr, &problems);
   const absl::StatusOr<ActionSampler> sampler =

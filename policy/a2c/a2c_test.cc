@@ -98,13 +98,17 @@ TEST(A2c, TakesOneStepOnAllSamplesOfARecurrentNetwork) {
   EXPECT_TRUE(policy->learn_mode()->attributes().sequences);
 }
 
-TEST(A2cFactory, ReportsAllProblemsAtOnce) {
+TEST(A2cFactory, RefusesFieldsOutOfTheirRangesAndWrongNetworks) {
   A2cConfig config = Config();
   config.mutable_actor_critic()->set_learning_rate(-1);
+  EXPECT_THAT(Create(config, 1, PolicyModes()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "policy type 'a2c': params.actor_critic.learning_rate is -1, expected at "
+                       "least 0"));
+  config.mutable_actor_critic()->clear_learning_rate();
   config.mutable_actor_critic()->mutable_model()->set_head_layer_num(-1);
-  EXPECT_THAT(
-      Create(config, 1, PolicyModes()),
-      IsInvalid("policy type 'a2c'", "learning_rate is -1", "model: MLP: head_layer_num is -1"));
+  EXPECT_THAT(Create(config, 1, PolicyModes()),
+              IsInvalid("policy type 'a2c'", "model: MLP: head_layer_num is -1"));
 }
 
 }  // namespace

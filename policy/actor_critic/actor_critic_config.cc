@@ -1,6 +1,5 @@
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -45,20 +44,8 @@ LastSample LastSampleFromConfig(PolicyConfig::LastSample last) {
   return LastSample::kNullPadding;
 }
 
-// Appends a problem for each number that is out of range, or that nothing reads.
+// Appends a problem for each number that nothing reads.
 void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems) {
-  RequireAtLeastZero(config.learning_rate(), "learning_rate", problems);
-  RequireAboveZero(config.adam_eps(), "adam_eps", problems);
-  RequireAtLeastZero(config.lr_decay_env_steps(), "lr_decay_env_steps", problems);
-  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
-  Require(config.gae_lambda() >= 0 && config.gae_lambda() <= 1, "gae_lambda", config.gae_lambda(),
-          "in [0, 1]", problems);
-  RequireAtLeastZero(config.value_weight(), "value_weight", problems);
-  RequireAtLeastZero(config.entropy_weight(), "entropy_weight", problems);
-  RequireAtLeastZero(config.entropy_decay_env_steps(), "entropy_decay_env_steps", problems);
-  RequireAtLeastZero(config.final_entropy_weight(), "final_entropy_weight", problems);
-  Require(std::abs(config.initial_log_std()) <= 20, "initial_log_std", config.initial_log_std(),
-          "in [-20, 20]", problems);
   RequireObsClip(config, problems);
   const ActorCriticConfig defaults;
   RequireDefaultUnless(config.normalize_obs(), config.freeze_obs_statistics(),
@@ -131,7 +118,6 @@ absl::StatusOr<ActorCriticParts> MakeActorCriticParts(const PolicyConfig& policy
                                                       const PolicyContext& context,
                                                       const std::vector<ChangingField>& fields,
                                                       std::vector<std::string> problems) {
-  AppendProblems(policy, &problems);
   AppendProblems(config, &problems);
   RequireDefaultUnless(!HasCategories(*context.action), config.initial_log_std(),
                        ActorCriticConfig().initial_log_std(), "initial_log_std",

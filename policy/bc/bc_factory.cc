@@ -1,5 +1,4 @@
 // Registers policy type "bc".
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,14 +25,9 @@ namespace {
 std::vector<std::string> FindProblems(const PolicyConfig& policy, const BcConfig& config,
                                       const Spec& action) {
   std::vector<std::string> problems;
-  AppendProblems(policy, &problems);
   RequireSingleRows(policy, &problems);
   if (policy.priority()) problems.push_back("priority is set, but bc has no replay buffer");
-  RequireAtLeastZero(config.learning_rate(), "learning_rate", &problems);
-  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", &problems);
   RequireObsClip(config, &problems);
-  Require(std::abs(config.collect_log_std()) <= 20, "collect_log_std", config.collect_log_std(),
-          "in [-20, 20]", &problems);
   RequireDefaultUnless(!HasCategories(action), config.collect_log_std(),
                        BcConfig().collect_log_std(), "collect_log_std", "continuous actions",
                        &problems);

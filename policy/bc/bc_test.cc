@@ -215,14 +215,19 @@ TEST(Bc, RefusesARecurrentNetwork) {
               IsInvalid("the network is recurrent (rnn lstm 64", "bc learns from single rows"));
 }
 
-TEST(BcFactory, ReportsAllProblemsAtOnce) {
+TEST(BcFactory, ReportsAllFieldsOutOfTheirRanges) {
   BcConfig config = Config();
   config.set_learning_rate(-1);
   config.set_collect_log_std(30);
+  EXPECT_THAT(Create(config, VectorObservation(), Continuous()),
+              IsInvalid("policy type 'bc'", "learning_rate is -1", "collect_log_std is 30"));
+}
+
+TEST(BcFactory, ReportsAllOtherProblemsAtOnce) {
+  BcConfig config = Config();
   config.mutable_model()->set_head_layer_num(-1);
   EXPECT_THAT(Create(config, VectorObservation(), *MakeSpec({Box("action", {2})})),
-              IsInvalid("policy type 'bc'", "learning_rate is -1", "collect_log_std is 30",
-                        "model: MLP: head_layer_num is -1", "finite bounds"));
+              IsInvalid("policy type 'bc'", "model: MLP: head_layer_num is -1", "finite bounds"));
 }
 
 TEST(BcFactory, RefusesFieldsThatNothingReads) {

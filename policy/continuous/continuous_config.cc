@@ -57,20 +57,11 @@ absl::StatusOr<std::unique_ptr<Network>> CreateActorNetwork(const ContinuousConf
 
 void AppendProblems(const PolicyConfig& policy, const ContinuousConfig& config,
                     std::vector<std::string>* problems) {
-  AppendProblems(policy, problems);
   RequireSingleRows(policy, problems);
   if (config.model().dueling()) {
     problems->push_back(absl::StrCat("model.dueling is set, but ", policy.type(),
                                      " has no values of discrete actions: must be false"));
   }
-  RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
-  RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
-  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
-  Require(config.learn_threads() >= 1 && config.learn_threads() <= kMaxLearnThreads,
-          "learn_threads", config.learn_threads(), absl::StrCat("in 1..", kMaxLearnThreads),
-          problems);
-  Require(config.target_update_theta() > 0 && config.target_update_theta() <= 1,
-          "target_update_theta", config.target_update_theta(), "in (0, 1]", problems);
 }
 
 ContinuousOptions MakeOptions(const PolicyConfig& policy, const ContinuousConfig& config,

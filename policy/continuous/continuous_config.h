@@ -50,8 +50,8 @@ absl::StatusOr<ContinuousParts> MakeContinuousParts(
 // `normalize_obs` and `obs_clip`. The actor computes the mean of its actions.
 template <typename Config>
 absl::StatusOr<ContinuousParts> MakeOfflineParts(const PolicyConfig& policy, const Config& config,
-                                                 const PolicyContext& context,
-                                                 std::vector<std::string> problems) {
+                                                 const PolicyContext& context) {
+  std::vector<std::string> problems;
   RequireObsClip(config, &problems);
   absl::StatusOr<ContinuousParts> parts = MakeContinuousParts(
       policy, config.continuous(), context, ActorHead::kMean, std::move(problems));

@@ -47,7 +47,6 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   QPolicyMaker maker(policy, config.dqn(), context);
   RequireSingleRows(policy, maker.problems());
   maker.RefuseEps("cql learns from recorded episodes");
-  RequireAtLeastZero(config.alpha(), "alpha", maker.problems());
   if (config.dqn().lr_decay_env_steps() > 0) {
     maker.problems()->emplace_back(
         "dqn.lr_decay_env_steps has no effect, because cql collects no env steps: remove it, and "

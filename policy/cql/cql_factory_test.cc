@@ -37,9 +37,11 @@ TEST(CqlFactory, LearnsFromTheTransitionsOfADataSet) {
   EXPECT_THAT(policy->learn_mode()->info(), HasSubstr("double cql on mlp 4-128-128-64, q 64-3"));
 }
 
-TEST(CqlFactory, ReportsAllProblemsAtOnce) {
-  EXPECT_THAT(Create("alpha: -1 dqn { learning_rate: -2 eps { start: 0.5 } }"),
-              IsInvalid("policy type 'cql'", "alpha is -1", "dqn.learning_rate is -2",
+TEST(CqlFactory, RefusesFieldsOutOfTheirRangesAndWithoutEffect) {
+  EXPECT_THAT(Create("alpha: -1 dqn { learning_rate: -2 }"),
+              IsInvalid("policy type 'cql'", "alpha is -1", "dqn.learning_rate is -2"));
+  EXPECT_THAT(Create("dqn { eps { start: 0.5 } }"),
+              IsInvalid("policy type 'cql'",
                         "dqn.eps (type, start, end, decay) has no effect, because "
                         "cql learns from recorded"));
 }

@@ -31,22 +31,11 @@ constexpr char kName[] = "discrete_sac";
 
 void AppendProblems(const PolicyConfig& policy, const DiscreteSacConfig& config,
                     std::vector<std::string>* problems) {
-  AppendProblems(policy, problems);
   RequireSingleRows(policy, problems);
   if (config.model().dueling()) {
     problems->push_back(absl::StrCat("model.dueling is set, but the actor of ", kName,
                                      " has no values: must be false; critic.dueling may be set"));
   }
-  RequireAtLeastZero(config.actor_learning_rate(), "actor_learning_rate", problems);
-  RequireAtLeastZero(config.critic_learning_rate(), "critic_learning_rate", problems);
-  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
-  RequireAboveZero(config.alpha(), "alpha", problems);
-  RequireAtLeastZero(config.alpha_learning_rate(), "alpha_learning_rate", problems);
-  if (config.has_target_entropy()) {
-    RequireAtLeastZero(config.target_entropy(), "target_entropy", problems);
-  }
-  Require(config.target_update_theta() > 0 && config.target_update_theta() <= 1,
-          "target_update_theta", config.target_update_theta(), "in (0, 1]", problems);
 }
 
 // Creates a network of `config` with the output `head` [A]; appends a problem, whose first word is

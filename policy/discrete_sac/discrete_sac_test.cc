@@ -289,13 +289,13 @@ TEST(DiscreteSacFactory, EveryFieldHasAnEffect) {
 TEST(DiscreteSacFactory, ErrorsListAllProblems) {
   EXPECT_THAT(
       CreateFromConfig("actor_learning_rate: -1 critic_learning_rate: -2 target_update_theta: 0 "
-                       "grad_clip_norm: -3 alpha: 0 alpha_learning_rate: -4 target_entropy: -5 "
-                       "critic { type: 'cnn' }",
-                       *MakeSpec({Box("action", {1}, {-1}, {1})})),
+                       "grad_clip_norm: -3 alpha: 0 alpha_learning_rate: -4 target_entropy: -5"),
       IsInvalid("policy type 'discrete_sac'", "actor_learning_rate is -1",
                 "critic_learning_rate is -2", "target_update_theta is 0", "grad_clip_norm is -3",
-                "alpha is 0", "alpha_learning_rate is -4", "target_entropy is -5",
-                "critic: ", "discrete_sac"));
+                "alpha is 0", "alpha_learning_rate is -4", "target_entropy is -5"));
+  EXPECT_THAT(
+      CreateFromConfig("critic { type: 'cnn' }", *MakeSpec({Box("action", {1}, {-1}, {1})})),
+      IsInvalid("critic: ", "discrete_sac chooses"));
   EXPECT_THAT(CreateFromConfig("target_entropy: 2"), IsInvalid("target_entropy is 2"));
 }
 

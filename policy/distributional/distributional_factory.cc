@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -44,12 +43,6 @@ class Maker : public QPolicyMaker {
     }
   }
 
-  // Returns `count`, or 2 if it is out of range, so that problems of the network are reported, too.
-  int64_t RequireCount(absl::string_view field, int64_t count, int64_t low, int64_t high) {
-    const bool good = count >= low && count <= high;
-    Require(good, field, count, absl::StrCat("in ", low, "..", high), problems());
-    return good ? count : 2;
-  }
   // Reads v_min, v_max and atoms of C51Config or RainbowConfig.
   template <typename Config>
   CategoricalSupport RequireSupport(const Config& config) {
@@ -57,8 +50,7 @@ class Maker : public QPolicyMaker {
       problems()->push_back(absl::StrCat("v_min is ", config.v_min(), " and v_max ", config.v_max(),
                                          ", must be finite, and v_min below v_max"));
     }
-    return {static_cast<float>(config.v_min()), static_cast<float>(config.v_max()),
-            RequireCount("atoms", config.atoms(), 2, kMaxAtoms)};
+    return {static_cast<float>(config.v_min()), static_cast<float>(config.v_max()), config.atoms()};
   }
 
   absl::StatusOr<std::unique_ptr<Policy>> CreatePolicy(std::unique_ptr<Network> network,
@@ -87,7 +79,6 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateRainbow(const PolicyConfig& policy
   Maker maker(policy, config.dqn(), context);
   auto head = std::make_unique<CategoricalHead>(maker.RequireSupport(config));
   const double deviation = config.noise_deviation();
-  RequireAtLeastZero(deviation, "noise_deviation", maker.problems());
   if (deviation > 0) {
     maker.RefuseEps("noise explores for rainbow", "remove it, or set noise_deviation to 0");
     maker.options()->eps.start = 0;
@@ -104,10 +95,8 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateQrdqn(const PolicyConfig& policy,
                                                     const QrdqnConfig& config,
                                                     const PolicyContext& context) {
   Maker maker(policy, config.dqn(), context);
-  RequireAboveZero(config.kappa(), "kappa", maker.problems());
-  auto head = std::make_unique<QuantileHead>(
-      maker.RequireCount("quantiles", config.quantiles(), 1, kMaxQuantiles),
-      static_cast<float>(config.kappa()));
+  auto head =
+      std::make_unique<QuantileHead>(config.quantiles(), static_cast<float>(config.kappa()));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork(*head));
   return maker.CreatePolicy(std::move(network), std::move(head));
 }
@@ -132,13 +121,11 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateIqn(const PolicyConfig& policy,
                                                   const IqnConfig& config,
                                                   const PolicyContext& context) {
   Maker maker(policy, config.dqn(), context);
-  RequireAboveZero(config.kappa(), "kappa", maker.problems());
   const auto kappa = static_cast<float>(config.kappa());
-  const int64_t fractions = maker.RequireCount("fractions", config.fractions(), 1, kMaxQuantiles);
-  const int64_t cosines = maker.RequireCount("cosines", config.cosines(), 1, kMaxLayerWidth);
+  const int64_t cosines = config.cosines();
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<Network> network,
-      maker.CreateNetwork(QuantileHead(fractions, kappa),
+      maker.CreateNetwork(QuantileHead(config.fractions(), kappa),
                           [cosines](const NetworkConfig& model, const SpecPtr& input,
                                     const SpecPtr& outputs, uint64_t seed) {
                             return CreateIqnNetwork(model, input, outputs, seed, cosines);

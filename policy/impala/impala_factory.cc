@@ -33,8 +33,6 @@ std::vector<std::string> FindProblems(const PolicyConfig& policy, const ImpalaCo
         "scale_reward is set, but impala learns from the rewards of several collectors, which "
         "would scale them differently: must be false");
   }
-  RequireAboveZero(config.rho_bar(), "rho_bar", &problems);
-  RequireAboveZero(config.c_bar(), "c_bar", &problems);
   if (!config.v_trace() && !(config.rho_bar() == 1 && config.c_bar() == 1)) {
     problems.push_back(
         absl::StrCat("v_trace is false, so that no ratio is clipped, but rho_bar is ",

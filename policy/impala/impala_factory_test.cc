@@ -101,24 +101,29 @@ TEST_F(ImpalaFactory, TheParametersOfVTraceChangeTheLoss) {
   EXPECT_NE(loss(), before);
 }
 
-TEST_F(ImpalaFactory, ReportsAllProblemsAtOnce) {
-  config_.set_nstep(3);
-  config_.set_priority(true);
+TEST_F(ImpalaFactory, ReportsAllFieldsOutOfTheirRanges) {
   config_.set_discount_factor(2);
   params_.set_rho_bar(0);
   params_.set_c_bar(-1);
-  params_.set_v_trace(false);
   common().set_learning_rate(-1);
   common().set_gae_lambda(1.5);
+  EXPECT_THAT(Create().status(),
+              IsInvalid("policy type 'impala': discount_factor is 2", "rho_bar is 0", "c_bar is -1",
+                        "learning_rate is -1", "gae_lambda is 1.5"));
+}
+
+TEST_F(ImpalaFactory, ReportsAllOtherProblemsAtOnce) {
+  config_.set_nstep(3);
+  config_.set_priority(true);
+  params_.set_c_bar(0.5);
+  params_.set_v_trace(false);
   common().set_scale_reward(true);
   common().mutable_critic()->set_type("transformer");
   context_.action = *MakeSpec({Box("action", {1})});
   const absl::Status status = Create().status();
-  for (const char* const problem :
-       {"policy type 'impala': ", "nstep is 3", "priority is set", "discount_factor is 2",
-        "rho_bar is 0", "c_bar is -1", "v_trace is false", "learning_rate is -1",
-        "gae_lambda is 1.5", "scale_reward is set", "critic: ", "'transformer'",
-        "no distribution for the action space"}) {
+  for (const char* const problem : {"policy type 'impala': ", "nstep is 3", "priority is set",
+                                    "v_trace is false", "scale_reward is set", "critic: ",
+                                    "'transformer'", "no distribution for the action space"}) {
     EXPECT_THAT(status, IsInvalid(problem));
   }
 }

@@ -1,8 +1,6 @@
 // Registers policy type "iql".
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
@@ -22,12 +20,7 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const IqlConfig& config,
                                                const PolicyContext& context) {
-  std::vector<std::string> problems;
-  Require(config.expectile() > 0 && config.expectile() < 1, "expectile", config.expectile(),
-          "in (0, 1)", &problems);
-  RequireAtLeastZero(config.beta(), "beta", &problems);
-  DING_ASSIGN_OR_RETURN(ContinuousParts parts,
-                        MakeOfflineParts(policy, config, context, std::move(problems)));
+  DING_ASSIGN_OR_RETURN(ContinuousParts parts, MakeOfflineParts(policy, config, context));
   IqlNetworks networks = {std::move(parts.actor), std::move(parts.critics), nullptr};
   if (context.modes.learn) {
     const ContinuousConfig& continuous = config.continuous();

@@ -238,11 +238,11 @@ TEST(IqlFactory, EveryFieldHasAnEffect) {
   }
 }
 
-TEST(IqlFactory, ErrorsListAllProblems) {
-  EXPECT_THAT(
-      CreateFromConfig("expectile: 0 beta: -1 obs_clip: -3", *MakeSpec({Discrete("action", 2)})),
-      IsInvalid("policy type 'iql'", "expectile is 0", "beta is -1", "obs_clip is -3",
-                "iql chooses continuous actions"));
+TEST(IqlFactory, RefusesFieldsOutOfTheirRangesAndDiscreteActions) {
+  EXPECT_THAT(CreateFromConfig("expectile: 0 beta: -1 obs_clip: -3"),
+              IsInvalid("policy type 'iql'", "expectile is 0", "beta is -1", "obs_clip is -3"));
+  EXPECT_THAT(CreateFromConfig("", *MakeSpec({Discrete("action", 2)})),
+              IsInvalid("iql chooses continuous actions"));
 }
 
 TEST(IqlFactory, RefusesABoundOfObservationsThatAreNotNormalized) {

@@ -1,5 +1,4 @@
 // Registers policy type "ppo".
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -23,8 +22,6 @@ namespace ding {
 namespace {
 
 void AppendTargetProblems(const PpoConfig& config, std::vector<std::string>* problems) {
-  Require(std::isfinite(config.target_entropy()), "target_entropy", config.target_entropy(),
-          "finite", problems);
   const ActorCriticConfig& base = config.actor_critic();
   if (!(base.entropy_weight() >= kLeastEntropyWeight &&
         base.entropy_weight() <= kMostEntropyWeight)) {
@@ -57,11 +54,6 @@ std::vector<ChangingField> FieldsOf(const PpoConfig& config) {
 std::vector<std::string> FindProblems(const PolicyConfig& policy, const PpoConfig& config) {
   std::vector<std::string> problems;
   AppendOnPolicyProblems(policy, &problems);
-  RequireAtLeastOne(config.epoch_per_collect(), "epoch_per_collect", &problems);
-  RequireAboveZero(config.clip_ratio(), "clip_ratio", &problems);
-  RequireAtLeastZero(config.value_clip(), "value_clip", &problems);
-  RequireAtLeastZero(config.max_kl(), "max_kl", &problems);
-  RequireAboveZero(config.entropy_weight_rate(), "entropy_weight_rate", &problems);
   RequireDefaultUnless(config.has_target_entropy(), config.entropy_weight_rate(),
                        PpoConfig().entropy_weight_rate(), "entropy_weight_rate", "target_entropy",
                        &problems);

@@ -56,35 +56,17 @@ QPolicyMaker::QPolicyMaker(const PolicyConfig& policy, const DqnConfig& dqn,
       context_(context),
       prefix_(prefix),
       options_(MakeOptions(policy, dqn, context)) {
-  AppendProblems(policy, &problems_);
   CheckFields();
 }
 
 void QPolicyMaker::CheckFields() {
-  RequireAtLeastZero(dqn_.learning_rate(), Name("learning_rate"), &problems_);
-  RequireAboveZero(dqn_.huber_delta(), Name("huber_delta"), &problems_);
   RequireDefaultUnless(dqn_.loss() == DqnConfig::HUBER, dqn_.huber_delta(),
-                       DqnConfig().huber_delta(), Name("huber_delta"), "loss: HUBER", &problems_);
-  RequireAtLeastZero(dqn_.grad_clip_norm(), Name("grad_clip_norm"), &problems_);
-  RequireAtLeastZero(dqn_.lr_decay_env_steps(), Name("lr_decay_env_steps"), &problems_);
-  const ScheduleConfig& eps = dqn_.eps();
-  AppendProblems(eps, Name("eps"), &problems_);
-  Require(eps.start() >= 0 && eps.start() <= 1, Name("eps.start"), eps.start(), "in [0, 1]",
-          &problems_);
-  Require(eps.end() >= 0 && eps.end() <= 1, Name("eps.end"), eps.end(), "in [0, 1]", &problems_);
-  CheckTargetUpdate();
-}
-
-void QPolicyMaker::CheckTargetUpdate() {
-  const double theta = dqn_.target_update_theta();
+                       DqnConfig().huber_delta(), absl::StrCat(prefix_, "huber_delta"),
+                       "loss: HUBER", &problems_);
   if (dqn_.has_target_update_freq() && dqn_.has_target_update_theta()) {
     problems_.push_back(absl::StrCat(prefix_, "target_update_freq (", dqn_.target_update_freq(),
-                                     ") and target_update_theta (", theta,
+                                     ") and target_update_theta (", dqn_.target_update_theta(),
                                      ") are both set, expected one of them"));
-  } else if (dqn_.has_target_update_theta()) {
-    Require(theta > 0 && theta <= 1, Name("target_update_theta"), theta, "in (0, 1]", &problems_);
-  } else if (dqn_.has_target_update_freq()) {
-    RequireAtLeastOne(dqn_.target_update_freq(), Name("target_update_freq"), &problems_);
   }
 }
 

@@ -43,9 +43,7 @@ class QPolicyMaker {
       const QHead& head = ValueHead(), const NetworkCreator& creator = create_network);
 
  private:
-  std::string Name(absl::string_view field) const { return absl::StrCat(prefix_, field); }
   void CheckFields();
-  void CheckTargetUpdate();
   void CreateSchedules();
 
   const PolicyConfig& policy_;

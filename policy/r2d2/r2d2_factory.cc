@@ -22,8 +22,7 @@
 namespace ding {
 namespace {
 
-void AppendProblems(const PolicyConfig& policy, const R2d2Config& config,
-                    std::vector<std::string>* problems) {
+void AppendProblems(const PolicyConfig& policy, std::vector<std::string>* problems) {
   if (policy.nstep() > 1) {
     problems->push_back(absl::StrCat(
         "nstep is ", policy.nstep(),
@@ -35,16 +34,12 @@ void AppendProblems(const PolicyConfig& policy, const R2d2Config& config,
         "unroll_len is 1, but r2d2 learns from sequences of rows: must be at least 2, as the "
         "unroll_len of the replay buffer, unless whole episodes are collected (n_episode)");
   }
-  RequireAtLeastOne(config.nstep(), "params.nstep", problems);
-  RequireAtLeastZero(config.rescale_eps(), "rescale_eps", problems);
-  Require(config.priority_eta() >= 0 && config.priority_eta() <= 1, "priority_eta",
-          config.priority_eta(), "in [0, 1]", problems);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const R2d2Config& config,
                                                const PolicyContext& context) {
   QPolicyMaker maker(policy, config.dqn(), context);
-  AppendProblems(policy, config, maker.problems());
+  AppendProblems(policy, maker.problems());
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork());
   R2d2Options options;
   options.dqn = *maker.options();

@@ -436,7 +436,7 @@ TEST_F(SacFactory, CriticsButNotTheActorMayHaveDropoutAndLayerNormalization) {
       "norm for each head, q0 1, q1 1: 146 parameters");
   for (const double dropout : {-0.25, 1.0}) {
     params_.set_critic_dropout(dropout);
-    ExpectRefused(absl::StrCat("critic: MLP: dropout is ", dropout, "; it must be in [0, 1)"));
+    ExpectRefused(absl::StrCat("params.critic_dropout is ", dropout, ", expected in [0, 1)"));
   }
 }
 
@@ -500,22 +500,27 @@ TEST_F(SacFactory, RefusesNetworksThatDoNotFit) {
   ExpectRefused("cannot train the memory");
 }
 
-TEST_F(SacFactory, ReportsAllProblemsAtOnce) {
+TEST_F(SacFactory, ReportsAllFieldsOutOfTheirRanges) {
   config_.set_batch_size(0);
-  config_.set_unroll_len(4);
   common().set_target_update_theta(0);
   common().set_learn_threads(65);
   common().set_actor_learning_rate(-1);
   params_.set_alpha(0);
-  params_.set_target_subset(9);
   params_.set_actor_update_freq(0);
   params_.set_num_critics(65);
   EXPECT_THAT(Create().status(),
-              IsInvalid("batch_size is 0", "unroll_len is 4", "target_update_theta is 0",
-                        "learn_threads is 65, must be in 1..64", "actor_learning_rate is -1",
-                        "alpha is 0", "actor_update_freq is 0", "critic: there are 65 critics"));
+              IsInvalid("batch_size is 0", "target_update_theta is 0",
+                        "learn_threads is 65, expected in [1, 64]", "actor_learning_rate is -1",
+                        "alpha is 0", "actor_update_freq is 0",
+                        "num_critics is 65, expected in [1, 64]"));
+}
+
+TEST_F(SacFactory, ReportsAllOtherProblemsAtOnce) {
+  config_.set_unroll_len(4);
   params_.set_num_critics(3);
-  ExpectRefused("target_subset is 9, must be in 0..num_critics, which is 3");
+  params_.set_target_subset(9);
+  ExpectRefused("unroll_len is 4");
+  ExpectRefused("target_subset is 9, expected at most num_critics, which is 3");
 }
 
 TEST_F(SacFactory, AProcessThatOnlyActsNeedsNoCritics) {

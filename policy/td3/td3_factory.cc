@@ -1,9 +1,7 @@
 // Registers policy types "td3" and "ddpg".
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
@@ -28,17 +26,12 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
                                                const ContinuousConfig& config,
                                                const PolicyContext& context, Td3Options options,
                                                int num_critics) {
-  std::vector<std::string> problems;
-  RequireAtLeastZero(options.exploration_noise, kExplorationNoise, &problems);
-  RequireAtLeastZero(options.target_noise, "target_noise", &problems);
-  RequireAtLeastZero(options.target_noise_clip, "target_noise_clip", &problems);
   const int64_t delay = options.base.actor_update_freq;
-  RequireAtLeastOne(delay, "actor_update_freq", &problems);
   const ChangingField noise = {kExplorationNoise, kExplorationNoise, options.exploration_noise,
                                /*collects=*/true};
   DING_ASSIGN_OR_RETURN(ContinuousParts parts,
                         MakeContinuousParts(policy, config, context, ActorHead::kMean,
-                                            std::move(problems), {noise}, {num_critics}));
+                                            /*problems=*/{}, {noise}, {num_critics}));
   options.algorithm = policy.type();
   options.base = std::move(parts.options);
   options.base.actor_update_freq = delay;

@@ -1,9 +1,7 @@
 // Registers policy type "td3bc": TD3 (policy/td3) on recorded episodes, with the cloning of their
 // actions.
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
@@ -22,13 +20,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
                                                const Td3BcConfig& config,
                                                const PolicyContext& context) {
-  std::vector<std::string> problems;
-  RequireAboveZero(config.alpha(), "alpha", &problems);
-  RequireAtLeastZero(config.target_noise(), "target_noise", &problems);
-  RequireAtLeastZero(config.target_noise_clip(), "target_noise_clip", &problems);
-  RequireAtLeastOne(config.actor_update_freq(), "actor_update_freq", &problems);
-  DING_ASSIGN_OR_RETURN(ContinuousParts parts,
-                        MakeOfflineParts(policy, config, context, std::move(problems)));
+  DING_ASSIGN_OR_RETURN(ContinuousParts parts, MakeOfflineParts(policy, config, context));
   Td3Options options;
   options.algorithm = policy.type();
   options.base = std::move(parts.options);

@@ -217,14 +217,14 @@ TEST(Td3BcFactory, EveryFieldHasAnEffect) {
   }
 }
 
-TEST(Td3BcFactory, ErrorsListAllProblems) {
+TEST(Td3BcFactory, RefusesFieldsOutOfTheirRangesAndDiscreteActions) {
   EXPECT_THAT(
       CreateFromConfig("alpha: 0 target_noise: -1 target_noise_clip: -2 actor_update_freq: 0 "
-                       "obs_clip: -3",
-                       *MakeSpec({Discrete("action", 2)})),
+                       "obs_clip: -3"),
       IsInvalid("policy type 'td3bc'", "alpha is 0", "target_noise is -1",
-                "target_noise_clip is -2", "actor_update_freq is 0", "obs_clip is -3",
-                "td3bc chooses continuous actions"));
+                "target_noise_clip is -2", "actor_update_freq is 0", "obs_clip is -3"));
+  EXPECT_THAT(CreateFromConfig("", *MakeSpec({Discrete("action", 2)})),
+              IsInvalid("td3bc chooses continuous actions"));
 }
 
 TEST(Td3BcFactory, RefusesABoundOfObservationsThatAreNotNormalized) {
