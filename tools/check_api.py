@@ -1,7 +1,8 @@
 """Compares what the headers of public targets declare with docs/api.txt, so that a change of the interface is seen in review.
 
 A declaration is listed with its namespace left out, its default arguments kept, and without comments, bodies, private members,
-namespaces that begin with "internal", and overrides, which the base class declares. A line that is gone or different can break the code of others: it belongs into CHANGELOG.md.
+namespaces that begin with "internal", and overrides, which the base class declares. A line that is gone or different can break the code
+of others: it belongs into CHANGELOG.md.
 
     tools/check_api.py           complains, a line each, with status 1
     tools/check_api.py --write   writes docs/api.txt
