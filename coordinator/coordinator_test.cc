@@ -4,20 +4,27 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
+#include "ding_worker/coordinator/testing/mem_log.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/stopper.pb.h"
@@ -256,6 +263,324 @@ TEST_F(CoordinatorTest, HandlesWorkersOfSeveralThreads) {
   // The 16 others are chunks that the lost collector might have stored and not announced.
   EXPECT_THAT(deleted, SizeIs(2 * kMessages + 16));
   EXPECT_EQ(std::set<std::string>(deleted.begin(), deleted.end()).size(), deleted.size());
+}
+
+// The requests of operators and the answers that they get.
+
+TEST_F(CoordinatorTest, AnOperatorGetsTheStatus) {
+  StartTraining();
+  OperatorRequest request;
+  request.set_inspect("");
+  const RunStatus all = Operate(request).status();
+  EXPECT_EQ(all.run(), "run-7");
+  ASSERT_EQ(all.worker_size(), 2);
+  EXPECT_EQ(all.worker(0).name(), "LEARNER-x");
+  EXPECT_EQ(all.worker(0).peer(), "peer");
+  EXPECT_EQ(all.buffer_size(), 1);
+  request.set_inspect("COLLECTOR-x");
+  const RunStatus one = Operate(request).status();
+  ASSERT_EQ(one.worker_size(), 1);
+  EXPECT_EQ(one.worker(0).worker(), kCollector);
+  EXPECT_EQ(one.buffer_size(), 0);
+  request.set_inspect("buffer_0");
+  EXPECT_EQ(Operate(request).status().buffer_size(), 1);
+  EXPECT_EQ(Operate(request).status().worker_size(), 0);
+  request.set_inspect("nobody");
+  const OperatorReply unknown = Operate(request);
+  EXPECT_EQ(unknown.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(unknown.message(), HasSubstr("one of: LEARNER-x, COLLECTOR-x, buffer_0"));
+}
+
+WorkerMessage GroupOf(const std::vector<std::string>& names) {
+  WorkerMessage message;
+  for (const std::string& name : names) {
+    WorkerStatus* const member = message.mutable_group_status()->add_member();
+    member->set_name(name);
+    member->set_role(Hello::LEARNER);
+    member->set_pid(4711);
+    member->set_alive_seconds(5);
+  }
+  return message;
+}
+
+TEST_F(CoordinatorTest, TheLearnersOfAnAggregatorAreInTheStatus) {
+  StartTraining();
+  EXPECT_EQ(StatusOf(kLearner).member_size(), 0);
+  WorkerMessage group = GroupOf({"learner-0", "learner-1"});
+  group.mutable_group_status()->mutable_member(1)->set_waits_for("the group");
+  Handle(kLearner, group);
+  Handle(kLearner, Info(learner_.task_id(), 0));
+  clock_.Advance(absl::Seconds(2));
+  Handle(kLearner, Info(learner_.task_id(), 20));
+  const WorkerStatus aggregator = StatusOf(kLearner);
+  ASSERT_EQ(aggregator.member_size(), 2);
+  EXPECT_EQ(aggregator.member(0).name(), "learner-0");
+  EXPECT_EQ(aggregator.member(0).alive_seconds(), 7);
+  EXPECT_EQ(aggregator.member(0).steps_per_second(), aggregator.steps_per_second());
+  EXPECT_GT(aggregator.steps_per_second(), 0);
+  EXPECT_EQ(aggregator.member(1).steps_per_second(), 0) << "it is in no generation";
+
+  OperatorRequest request;
+  request.set_inspect("learner-1");
+  const OperatorReply one = Operate(request);
+  ASSERT_EQ(one.status().worker_size(), 1) << one.message();
+  EXPECT_EQ(one.status().worker(0).waits_for(), "the group");
+  request.set_inspect("LEARNER-x");
+  EXPECT_EQ(Operate(request).status().worker(0).member_size(), 2);
+  request.set_inspect("learner-2");
+  EXPECT_THAT(Operate(request).message(), HasSubstr("LEARNER-x, learner-0, learner-1, COLLECTOR"));
+  EXPECT_THAT(Drain("learner-0").message(), HasSubstr("is a learner, expected a collector"));
+
+  // The newest report is the one that counts, also an empty one.
+  WorkerMessage empty;
+  empty.mutable_group_status();
+  Handle(kLearner, empty);
+  EXPECT_EQ(StatusOf(kLearner).member_size(), 0);
+}
+
+TEST_F(CoordinatorTest, AnInvalidGroupStatusIsRefused) {
+  StartTraining();
+  Handle(kLearner, GroupOf({"learner-0"}));
+  WorkerMessage nested = GroupOf({"learner-1"});
+  nested.mutable_group_status()->mutable_member(0)->add_member();
+  for (const WorkerMessage& message : {GroupOf(std::vector<std::string>(kMaxGroupMembers + 1, "x")),
+                                       GroupOf({std::string(kMaxGroupStatusBytes, 'x')}), nested}) {
+    EXPECT_THAT(HandleNow(coordinator_.get(), kLearner, message),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at most 256")));
+  }
+  EXPECT_THAT(HandleNow(coordinator_.get(), kCollector, GroupOf({"learner-1"})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only a LEARNER sends")));
+  ASSERT_EQ(StatusOf(kLearner).member_size(), 1);
+  EXPECT_EQ(StatusOf(kLearner).member(0).name(), "learner-0");
+  Handle(kLearner, GroupOf(std::vector<std::string>(kMaxGroupMembers, "x")));
+  EXPECT_EQ(StatusOf(kLearner).member_size(), kMaxGroupMembers);
+}
+
+TEST_F(CoordinatorTest, AnOperatorGrowsAndShrinksWithinTheLimits) {
+  options_.wanted_collectors = 2;
+  options_.max_collectors = 4;
+  commander_options_.collector_task_space = 2;
+  StartTraining();
+  Join(kOther, Hello::COLLECTOR);
+  const CollectorTask other = TakeCollectorTask(kOther);
+  EXPECT_EQ(Grow(2).status().wanted_collectors(), 4);
+  const int invalid = static_cast<int>(absl::StatusCode::kInvalidArgument);
+  for (const OperatorReply& refused : {Grow(1), Grow(0), Grow(-3), Shrink(5), Shrink(0)}) {
+    EXPECT_EQ(refused.code(), invalid) << refused.message();
+    EXPECT_THAT(refused.message(), HasSubstr("expected "));
+    EXPECT_EQ(refused.status().wanted_collectors(), 4);
+  }
+  // There are as many collectors as are wanted, so none is drained.
+  EXPECT_EQ(Shrink(2).status().wanted_collectors(), 2);
+  EXPECT_FALSE(IsLetGo(kCollector) || IsLetGo(kOther));
+  EXPECT_EQ(Shrink(1).code(), 0);
+  EXPECT_TRUE(StatusOf(kOther).draining()) << "it came last";
+  EXPECT_FALSE(StatusOf(kCollector).draining());
+  EXPECT_FALSE(IsLetGo(kOther)) << "its task runs";
+  Handle(kOther, Finished(other.task_id(), 1));
+  EXPECT_TRUE(IsLetGo(kOther));
+  coordinator_->WorkerLost(kOther, absl::AbortedError("done"));
+  Settle(*coordinator_);
+  EXPECT_EQ(coordinator_->status().workers_lost(), 0) << "it was sent away";
+}
+
+TEST_F(CoordinatorTest, ADrainedCollectorFinishesItsTaskAndGetsNoOther) {
+  options_.wanted_collectors = 2;
+  StartTraining();
+  Join(kOther, Hello::COLLECTOR);
+  EXPECT_EQ(Drain("LEARNER-x").code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Drain("buffer_0").code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Drain("nobody").code(), static_cast<int>(absl::StatusCode::kNotFound));
+  const OperatorReply drained = Drain("COLLECTOR-x");  // the first one of this name
+  EXPECT_EQ(drained.code(), 0) << drained.message();
+  EXPECT_EQ(drained.status().wanted_collectors(), 1);
+  EXPECT_EQ(Drain("COLLECTOR-x").code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3), 3));
+  EXPECT_EQ(rows(), 3) << "what it still collects counts";
+  Handle(kCollector, Finished(collector_.task_id(), 1));
+  const std::vector<CoordinatorMessage> sent = sender_.Take(kCollector);
+  EXPECT_THAT(sent.back().end_run().reason(), HasSubstr("not needed any more"));
+}
+
+TEST_F(CoordinatorTest, AnOperatorStopsTheRunOnce) {
+  StartTraining();
+  OperatorRequest stop;
+  stop.set_stop(true);
+  EXPECT_EQ(Operate(stop).code(), 0);
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), IsOk());
+  EXPECT_TRUE(IsLetGo(kLearner));
+  for (const OperatorReply& late : {Operate(stop), Grow(1), Drain("COLLECTOR-x")}) {
+    EXPECT_EQ(late.code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(late.message(), HasSubstr("the run is over: an operator has stopped it"));
+  }
+  EXPECT_EQ(coordinator_->status().wanted_collectors(), 0);
+}
+
+// A full disk must not keep an operator waiting.
+TEST_F(CoordinatorTest, Operate_TheJournalCannotBeWritten_IsRefusedAtOnce) {
+  MemLogData data;
+  auto made = std::make_unique<MemLog>(&data);
+  MemLog* const log = made.get();
+  journal_ = Journal::Open(std::move(made)).value();
+  StartTraining();
+  log->set_status(absl::ResourceExhaustedError("the disk is full"));
+  std::thread waits([this] { Handle(kLearner, Info(learner_.task_id(), 1)); });
+  const auto pauses = [this] { return coordinator_->status().warning_size() > 0; };
+  for (int i = 0; i < 5000 && !pauses(); ++i) absl::SleepFor(absl::Milliseconds(1));
+  const OperatorReply refused = Grow(1);
+  EXPECT_EQ(refused.code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(refused.message(), HasSubstr("the disk is full"));
+  OperatorRequest inspect;
+  inspect.set_inspect("");
+  EXPECT_EQ(Operate(inspect).code(), 0);
+  log->set_status(absl::OkStatus());
+  waits.join();
+  EXPECT_EQ(Grow(1).code(), 0);
+  coordinator_.reset();  // It uses the journal, whose data end here.
+  journal_.reset();
+}
+
+// What becomes of tasks that need more than a worker has.
+
+class CoordinatorResourcesTest : public CoordinatorTest {
+ protected:
+  void JoinWith(uint32_t worker, Hello::Role role, double cpus, int64_t memory_bytes, int gpus) {
+    Hello hello = HelloOf(role, cpus);
+    hello.mutable_resources()->set_memory_bytes(memory_bytes);
+    hello.mutable_resources()->set_gpus(gpus);
+    coordinator_->WorkerJoined(worker, hello, "peer");
+    Settle(*coordinator_);
+  }
+  absl::Status EndOfRun() { return coordinator_->WaitUntilDone(absl::ZeroDuration()); }
+  bool GoesOn() { return absl::IsDeadlineExceeded(EndOfRun()); }
+  std::vector<std::string> Warnings() {
+    const RunStatus status = coordinator_->status();
+    return {status.warning().begin(), status.warning().end()};
+  }
+};
+
+TEST_F(CoordinatorResourcesTest, ALearnerWithEnoughGetsTheTask) {
+  commander_options_.learner_resources.set_cpus(2);
+  commander_options_.learner_resources.set_memory_bytes(1000);
+  commander_options_.learner_resources.set_gpus(1);
+  Start();
+  JoinWith(kLearner, Hello::LEARNER, 2, 1000, 1);
+  EXPECT_EQ(TakeLearnerTask(kLearner).resources().gpus(), 1);
+  EXPECT_THAT(Warnings(), IsEmpty());
+  EXPECT_TRUE(GoesOn());
+}
+
+TEST_F(CoordinatorResourcesTest, WhenTheOnlyLearnerHasTooLittleTheRunEndsAtOnce) {
+  commander_options_.learner_resources.set_cpus(1);
+  commander_options_.learner_resources.set_memory_bytes(1000);
+  commander_options_.learner_resources.set_gpus(2);
+  Start();
+  EXPECT_THAT(Warnings(), IsEmpty()) << "nobody has joined";
+  JoinWith(kLearner, Hello::LEARNER, 8, 999, 1);
+  const auto why = AllOf(
+      HasSubstr("no learner that has joined has what learner_task_0 needs"),
+      HasSubstr("the largest one is LEARNER-x: "
+                "policy.other.commander.learner_resources.memory_bytes is 1000, and it has 999; "
+                "policy.other.commander.learner_resources.gpus is 2, and it has 1."));
+  EXPECT_THAT(EndOfRun(), StatusIs(absl::StatusCode::kFailedPrecondition, why));
+  EXPECT_THAT(Warnings(), ElementsAre(why));
+  EXPECT_TRUE(IsLetGo(kLearner));
+}
+
+TEST_F(CoordinatorResourcesTest, SaysAtOnceWhatLacksAndWaitsForExpectedCollectors) {
+  options_.collectors = 3;
+  commander_options_.collector_resources.set_cpus(4);
+  Start();
+  Join(kLearner, Hello::LEARNER);
+  Handle(kLearner, Started(TakeLearnerTask(kLearner).task_id()));
+  JoinWith(kCollector, Hello::COLLECTOR, 1, 0, 0);
+  JoinWith(kOther, Hello::COLLECTOR, 2, 0, 0);
+  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("collector_resources.cpus is 4, and it has 2")));
+  EXPECT_TRUE(GoesOn());
+  EXPECT_THAT(TakeCollectorTask(kCollector).task_id(), IsEmpty());
+  JoinWith(kOther + 1, Hello::COLLECTOR, 4, 0, 0);
+  EXPECT_EQ(TakeCollectorTask(kOther + 1).task_id(), "collector_task_0");
+  EXPECT_THAT(Warnings(), IsEmpty());
+  EXPECT_TRUE(GoesOn());
+}
+
+TEST_F(CoordinatorResourcesTest, EndsWhenAllExpectedCollectorsHaveTooLittle) {
+  options_.collectors = 2;
+  commander_options_.collector_resources.set_gpus(1);
+  Start();
+  Join(kLearner, Hello::LEARNER);
+  Handle(kLearner, Started(TakeLearnerTask(kLearner).task_id()));
+  Join(kCollector, Hello::COLLECTOR);
+  EXPECT_TRUE(GoesOn());
+  Join(kOther, Hello::COLLECTOR);
+  EXPECT_THAT(EndOfRun(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("collector_resources.gpus is 1, and it has 0")));
+}
+
+TEST_F(CoordinatorResourcesTest, EndsWhenTheTaskHasWaitedForTooLong) {
+  options_.collectors = 2;
+  commander_options_.collector_resources.set_gpus(1);
+  Start();
+  Join(kLearner, Hello::LEARNER);
+  Handle(kLearner, Started(TakeLearnerTask(kLearner).task_id()));
+  Join(kCollector, Hello::COLLECTOR);
+  Advance(options_.collector_task_timeout - absl::Seconds(1));
+  EXPECT_TRUE(GoesOn());
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(EndOfRun(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("collector_resources.gpus is 1, and it has 0")));
+}
+
+TEST_F(CoordinatorResourcesTest, ARunThatHadAWorkerWithEnoughWaitsForOneToComeBack) {
+  commander_options_.learner_resources.set_gpus(1);
+  Start();
+  JoinWith(kLearner, Hello::LEARNER, 1, 0, 1);
+  EXPECT_EQ(TakeLearnerTask(kLearner).task_id(), "learner_task_0");
+  JoinWith(kOther, Hello::LEARNER, 1, 0, 0);
+  Lose(kLearner);
+  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("learner_resources.gpus is 1, and it has 0")));
+  Advance(options_.learner_task_timeout);
+  EXPECT_TRUE(GoesOn());
+  JoinWith(kOther + 1, Hello::LEARNER, 1, 0, 1);
+  EXPECT_THAT(TakeLearnerTask(kOther + 1).task_id(), HasSubstr("learner_task_"));
+  EXPECT_THAT(Warnings(), IsEmpty());
+}
+
+TEST_F(CoordinatorResourcesTest, AnAggregatorGetsTheTaskWhenItsLearnersHaveEnough) {
+  commander_options_.learner_resources.set_cpus(4);
+  Start();
+  Hello hello = HelloOf(Hello::LEARNER);
+  hello.clear_resources();
+  coordinator_->WorkerJoined(kLearner, hello, "peer");
+  Settle(*coordinator_);
+  EXPECT_TRUE(GoesOn()) << "its learners are yet to come";
+  WorkerMessage message;
+  message.mutable_resources()->set_cpus(2);
+  Handle(kLearner, message);
+  EXPECT_TRUE(GoesOn());
+  EXPECT_THAT(TakeLearnerTask(kLearner).task_id(), IsEmpty());
+  message.mutable_resources()->set_cpus(4);
+  Handle(kLearner, message);
+  EXPECT_EQ(TakeLearnerTask(kLearner).task_id(), "learner_task_0");
+}
+
+TEST_F(CoordinatorResourcesTest, StatusShowsTheResourcesOfAWorker) {
+  Start();
+  JoinWith(kLearner, Hello::LEARNER, 2.5, 1000, 3);
+  const Resources shown = StatusOf(kLearner).resources();
+  EXPECT_EQ(shown.cpus(), 2.5);
+  EXPECT_EQ(shown.memory_bytes(), 1000);
+  EXPECT_EQ(shown.gpus(), 3);
+}
+
+TEST_F(CoordinatorResourcesTest, NegativeNeedsAreRefused) {
+  commander_options_.collector_resources.set_cpus(-1);
+  commander_options_.collector_resources.set_memory_bytes(-2);
+  commander_options_.learner_resources.set_gpus(-3);
+  EXPECT_THAT(SoloCommander::Problems(commander_options_),
+              ElementsAre("collector_resources.cpus is -1, expected at least 0 cores",
+                          "collector_resources.memory_bytes is -2, expected at least 0 bytes",
+                          "learner_resources.gpus is -3, expected at least 0"));
 }
 
 }  // namespace

@@ -4,15 +4,18 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/control/worker_server.h"
@@ -24,6 +27,9 @@
 
 namespace ding {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 // A transport to an address where nobody listens, or to a listener that says nothing.
 class DeadEnd : public Transport {
@@ -132,6 +138,52 @@ TEST(OperatorClientTest, ARunThatEndsBeforeItRepliesHasDoneNothingElse) {
   request.set_grow(1);
   EXPECT_THAT(AskARunThatEndsBeforeItReplies(request),
               StatusIs(absl::StatusCode::kAborted, testing::HasSubstr("the run is over")));
+}
+
+class MissingWorkerDetectorTest : public testing::Test {
+ protected:
+  std::vector<int64_t> Update(std::initializer_list<int64_t> pids) {
+    RunStatus status;
+    for (const int64_t pid : pids) status.add_worker()->set_pid(pid);
+    return watch_.Update(status.worker());
+  }
+
+  SimulatedClock clock_;
+  MissingWorkerDetector watch_{absl::Seconds(3), &clock_};
+};
+
+TEST_F(MissingWorkerDetectorTest, AWorkerAwayForTooLongIsReportedOnce) {
+  EXPECT_THAT(Update({1, 2, 3}), IsEmpty());
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_THAT(Update({2}), ElementsAre(1, 3)) << "nobody was seen for so long";
+  EXPECT_THAT(Update({2}), IsEmpty());
+}
+
+TEST_F(MissingWorkerDetectorTest, AWorkerThatReturnsInTimeIsNotReported) {
+  EXPECT_THAT(Update({1, 2}), IsEmpty());
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_THAT(Update({2}), IsEmpty());
+  clock_.Advance(absl::Milliseconds(999));
+  EXPECT_THAT(Update({1, 2}), IsEmpty());
+  clock_.Advance(absl::Milliseconds(2999));
+  EXPECT_THAT(Update({2}), IsEmpty());
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_THAT(Update({2}), ElementsAre(1));
+}
+
+TEST_F(MissingWorkerDetectorTest, ForgiveRestartsTheTime) {
+  EXPECT_THAT(Update({1}), IsEmpty());
+  clock_.Advance(absl::Seconds(2));
+  watch_.Forgive();
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_THAT(Update({}), IsEmpty());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_THAT(Update({}), ElementsAre(1));
+}
+
+TEST_F(MissingWorkerDetectorTest, AWorkerThatNeverJoinedIsNotReported) {
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_THAT(Update({}), IsEmpty());
 }
 
 }  // namespace
