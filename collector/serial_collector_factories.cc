@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial/serial_collectors.h"
@@ -21,71 +20,57 @@
 namespace ding {
 namespace {
 
-// Creates a collector. `options` have what its params say, and `problems` what is wrong with them;
-// the rest is read here.
-template <typename Collector, typename Policies>
-absl::StatusOr<std::unique_ptr<Collector>> Create(const SerialCollectorConfig& config,
-                                                  typename Collector::Options options,
-                                                  std::vector<std::string> problems,
-                                                  EnvManager* env, const Policies& policies,
-                                                  const ComponentDeps& deps) {
-  ReadSerialCollectorOptions(config, &options);
-  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
-  return Collector::Create(std::move(options), env, policies, deps);
-}
 
 absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSample(const SerialCollectorConfig& config,
                                                                EnvManager* env, CollectMode* policy,
                                                                const ComponentDeps& deps) {
-  std::vector<std::string> problems;
-  ReadParams(config, /*params=*/nullptr, &problems);
-  return Create<SampleSerialCollector>(config, {}, std::move(problems), env, policy, deps);
+  SampleSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  ReadParams(config, /*params=*/nullptr, &options.problems);
+  return SampleSerialCollector::Create(std::move(options), env, policy, deps);
 }
 
 absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisode(const SerialCollectorConfig& config,
                                                                 EnvManager* env,
                                                                 CollectMode* policy,
                                                                 const ComponentDeps& deps) {
-  std::vector<std::string> problems;
   EpisodeCollectorParams params;
-  ReadParams(config, &params, &problems);
   EpisodeSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  ReadParams(config, &params, &options.problems);
   options.get_train_sample = params.get_train_sample();
   if (!params.reward_shaping().empty()) {
     absl::StatusOr<RewardShaping> shaping = FindRewardShaping(params.reward_shaping());
     if (!shaping.ok()) {
-      problems.emplace_back(shaping.status().message());
+      options.problems.emplace_back(shaping.status().message());
     } else {
       options.reward_shaping = *std::move(shaping);
     }
   }
-  return Create<EpisodeSerialCollector>(config, std::move(options), std::move(problems), env,
-                                        policy, deps);
+  return EpisodeSerialCollector::Create(std::move(options), env, policy, deps);
 }
 
 absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleSample(
     const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
     const ComponentDeps& deps) {
-  std::vector<std::string> problems;
   BattleSampleCollectorParams params;
-  ReadParams(config, &params, &problems);
   BattleSampleSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  ReadParams(config, &params, &options.problems);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
-  return Create<BattleSampleSerialCollector>(config, std::move(options), std::move(problems), env,
-                                             policies, deps);
+  return BattleSampleSerialCollector::Create(std::move(options), env, policies, deps);
 }
 
 absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisode(
     const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
     const ComponentDeps& deps) {
-  std::vector<std::string> problems;
   BattleEpisodeCollectorParams params;
-  ReadParams(config, &params, &problems);
   BattleEpisodeSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  ReadParams(config, &params, &options.problems);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
   options.get_train_sample = params.get_train_sample();
-  return Create<BattleEpisodeSerialCollector>(config, std::move(options), std::move(problems), env,
-                                              policies, deps);
+  return BattleEpisodeSerialCollector::Create(std::move(options), env, policies, deps);
 }
 
 DING_REGISTER(SerialCollectorRegistry(), "sample",

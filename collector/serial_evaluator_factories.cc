@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
@@ -29,21 +28,19 @@ using RenderMode = InteractionSerialEvaluator::RenderMode;
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
     const ComponentDeps& deps) {
-  std::vector<std::string> problems;
   InteractionEvaluatorParams params;
-  ReadParams(config, &params, &problems);
   InteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
+  ReadParams(config, &params, &options.problems);
   options.render_freq = params.render().render_freq();
   options.figure_path = params.figure_path();
   options.max_video_frames = params.max_video_frames();
   if (params.render().mode() == "envstep") {
     options.render_mode = RenderMode::kEnvstep;
   } else if (params.render().mode() != "train_iter") {
-    problems.push_back(absl::StrCat("render.mode is '", params.render().mode(),
-                                    "', expected 'train_iter' or 'envstep'"));
+    options.problems.push_back(absl::StrCat("render.mode is '", params.render().mode(),
+                                            "', expected 'train_iter' or 'envstep'"));
   }
-  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return InteractionSerialEvaluator::Create(std::move(options), env, policy, deps);
 }
 
@@ -54,12 +51,10 @@ DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialE
 absl::StatusOr<std::unique_ptr<IBattleEvaluator>> CreateBattleInteractionSerialEvaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
     const ComponentDeps& deps) {
-  std::vector<std::string> problems;
-  ReadParams(config, /*params=*/nullptr, &problems);
   BattleInteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
-  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
-  return BattleInteractionSerialEvaluator::Create(options, env, policies, deps);
+  ReadParams(config, /*params=*/nullptr, &options.problems);
+  return BattleInteractionSerialEvaluator::Create(std::move(options), env, policies, deps);
 }
 
 DING_REGISTER(BattleEvaluatorRegistry(), "battle_interaction",
@@ -69,15 +64,13 @@ DING_REGISTER(BattleEvaluatorRegistry(), "battle_interaction",
 absl::StatusOr<std::unique_ptr<IMetricEvaluator>> CreateMetricSerialEvaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps) {
-  std::vector<std::string> problems;
-  ReadParams(config, /*params=*/nullptr, &problems);
   MetricSerialEvaluator::Options options;
+  ReadParams(config, /*params=*/nullptr, &options.problems);
   options.eval_freq = config.eval_freq();
   // A sorted map, because the order of a proto map depends on hashes.
   const std::map<std::string, double> stop_value(config.stop_value().begin(),
                                                  config.stop_value().end());
   for (const auto& [name, value] : stop_value) options.stop_value.Set(name, value);
-  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return MetricSerialEvaluator::Create(std::move(options), data, metric, policy, deps);
 }
 

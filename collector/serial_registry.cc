@@ -19,12 +19,4 @@ void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
   options->max_episode_steps = config.max_episode_steps();
 }
 
-absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
-                                    const std::vector<std::string>& option_problems,
-                                    absl::string_view where) {
-  if (problems.empty()) return absl::OkStatus();
-  problems.insert(problems.end(), option_problems.begin(), option_problems.end());
-  return ProblemsToStatus(problems, where);
-}
-
 }  // namespace ding

@@ -114,14 +114,14 @@ inline absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator
 // building blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the
 // config that a type has of its own are in its `params`.
 //
-// What is wrong is added to a list of problems, which Create() of the building blocks reports
-// together with the others.
+// What is wrong is added to the `problems` of the options, which Create() reports together with the
+// others.
 //
 // Example, of a type "mine" with the message MyParams:
 //   MyParams params;
 //   CollectCore::Options options;
 //   ReadSerialCollectorOptions(config, &options.common);
-//   ReadParams(config, &params, &options.problems);
+//   ReadParams(config, &params, &options.common.problems);
 //   DING_ASSIGN_OR_RETURN(auto core, CollectCore::Create(options, env, PoliciesOf(policy), deps));
 
 // Copies the fields that all types have; those that are not set keep their default.
@@ -130,14 +130,6 @@ void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
 
 void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
                                 SerialEvaluatorOptions* options);
-
-// For a type whose Create() does not take problems of the config: returns kInvalidArgument if there
-// are `problems` of the config, and then lists those of the options, too, so that a user mends them
-// in one go. Without problems of the config it is OK: Create() checks the options. `where` is the
-// name of the component.
-absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
-                                    const std::vector<std::string>& option_problems,
-                                    absl::string_view where);
 
 }  // namespace ding
 

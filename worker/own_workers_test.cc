@@ -82,7 +82,7 @@ class SuccessCollector : public CoreCollector {
     CollectCore::Options options;
     options.whole_episodes = true;
     ReadSerialCollectorOptions(config, &options.common);
-    ReadParams(config, &params, &options.problems);
+    ReadParams(config, &params, &options.common.problems);
     DING_ASSIGN_OR_RETURN(auto core, CollectCore::Create(options, env, PoliciesOf(policy), deps));
     return absl::WrapUnique(new SuccessCollector(params, std::move(core)));
   }
@@ -140,7 +140,7 @@ class WorstCaseEvaluator : public CoreEvaluator {
       const ComponentDeps& deps) {
     EvalCore::Options options;
     ReadSerialEvaluatorOptions(config, &options.common);
-    ReadParams(config, /*params=*/nullptr, &options.problems);
+    ReadParams(config, /*params=*/nullptr, &options.common.problems);
     options.score = [](const VectorEvalMonitor& episodes) {
       const std::vector<double> returns = episodes.GetEpisodeReturn();
       return *std::min_element(returns.begin(), returns.end());

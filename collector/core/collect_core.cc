@@ -22,8 +22,16 @@ constexpr char kUnfinishedEnvs[] = "unfinished_envs";  // in saved states
 
 std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const EnvManager* env,
                                     const std::vector<CollectMode*>& policies) {
-  std::vector<std::string> problems = options.common.Problems();
-  problems.insert(problems.end(), options.problems.begin(), options.problems.end());
+  const SerialCollectorOptions& common = options.common;
+  std::vector<std::string> problems = common.problems;
+  if (common.collect_print_freq < 1) {
+    problems.push_back(
+        absl::StrCat("collect_print_freq is ", common.collect_print_freq, ", expected at least 1"));
+  }
+  if (common.max_abnormal < 1) {
+    problems.push_back(
+        absl::StrCat("max_abnormal is ", common.max_abnormal, ", expected at least 1"));
+  }
   if (options.maxlen.value_or(1) < 1) {
     problems.push_back(
         absl::StrCat("maxlen (traj_len) is ", *options.maxlen, ", expected at least 1"));
@@ -42,18 +50,6 @@ std::vector<SpecPtr> OutputsOf(const std::vector<CollectMode*>& policies) {
 }
 
 }  // namespace
-
-std::vector<std::string> SerialCollectorOptions::Problems() const {
-  std::vector<std::string> problems;
-  if (collect_print_freq < 1) {
-    problems.push_back(
-        absl::StrCat("collect_print_freq is ", collect_print_freq, ", expected at least 1"));
-  }
-  if (max_abnormal < 1) {
-    problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
-  }
-  return problems;
-}
 
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy) {
   return policy == nullptr ? std::vector<CollectMode*>() : std::vector<CollectMode*>{policy};

@@ -79,9 +79,8 @@ struct SerialCollectorOptions {
   // The stream of env 0, or of player 0 in it. Collectors that feed one buffer need disjoint
   // streams.
   int64_t stream_base = 0;
-
-  // Returns all problems of the options; empty if there are none.
-  std::vector<std::string> Problems() const;
+  // Problems that were found before, for instance in the params: Create() reports them with others.
+  std::vector<std::string> problems;
 };
 
 class CollectCore {
@@ -108,9 +107,6 @@ class CollectCore {
     std::function<absl::StatusOr<const Timesteps*>(absl::Span<const int> env_ids,
                                                    const ColumnsView& actions)>
         env_step;
-    // Problems that the collector has found, for instance in its params: Create() reports them with
-    // others.
-    std::vector<std::string> problems;
   };
   // The times of vector steps.
   struct StepTimes {

@@ -178,7 +178,7 @@ TEST(CollectCoreTest, ReportsAllProblemsAtOnce) {
   CollectCore::Options options;
   options.common.max_abnormal = 0;
   options.maxlen = 0;
-  options.problems = {"params are wrong"};
+  options.common.problems = {"params are wrong"};
   EXPECT_THAT(CollectCore::Create(options, nullptr, PoliciesOf(nullptr), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("max_abnormal is 0"), HasSubstr("maxlen (traj_len) is 0"),

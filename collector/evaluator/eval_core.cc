@@ -39,13 +39,29 @@ NamedValues NamesOfRun(const FinishedEpisode& episode) {
 
 std::vector<std::string> ProblemsOf(const EvalCore::Options& options, const EnvManager* env,
                                     const std::vector<EvalMode*>& policies) {
-  std::vector<std::string> problems = options.common.Problems();
-  problems.insert(problems.end(), options.problems.begin(), options.problems.end());
+  const SerialEvaluatorOptions& common = options.common;
+  std::vector<std::string> problems = common.problems;
+  if (common.eval_freq < 1) {
+    problems.push_back(absl::StrCat("eval_freq is ", common.eval_freq, ", expected at least 1"));
+  }
+  if (common.n_episode < 1) {
+    problems.push_back(
+        absl::StrCat("n_episode is ", common.n_episode, ", expected at least 1 per env"));
+  }
+  if (std::isnan(common.stop_value)) problems.push_back("stop_value is NaN, expected a number");
+  if (common.max_abnormal < 1) {
+    problems.push_back(
+        absl::StrCat("max_abnormal is ", common.max_abnormal, ", expected at least 1"));
+  }
+  if (common.max_episode_steps < 0) {
+    problems.push_back(
+        absl::StrCat("max_episode_steps is ", common.max_episode_steps, ", expected at least 0"));
+  }
   if (env == nullptr) problems.push_back("no env manager");
   if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
     problems.push_back(options.game ? "no policy for some player" : "no policy");
   }
-  const int64_t n_episode = options.common.n_episode;
+  const int64_t n_episode = common.n_episode;
   if (env != nullptr && n_episode >= 1 && n_episode < env->env_num()) {
     problems.push_back(absl::StrCat("n_episode is ", n_episode, " for ", env->env_num(),
                                     " envs, expected at least 1 per env"));
@@ -54,25 +70,6 @@ std::vector<std::string> ProblemsOf(const EvalCore::Options& options, const EnvM
 }
 
 }  // namespace
-
-std::vector<std::string> SerialEvaluatorOptions::Problems() const {
-  std::vector<std::string> problems;
-  if (eval_freq < 1) {
-    problems.push_back(absl::StrCat("eval_freq is ", eval_freq, ", expected at least 1"));
-  }
-  if (n_episode < 1) {
-    problems.push_back(absl::StrCat("n_episode is ", n_episode, ", expected at least 1 per env"));
-  }
-  if (std::isnan(stop_value)) problems.push_back("stop_value is NaN, expected a number");
-  if (max_abnormal < 1) {
-    problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
-  }
-  if (max_episode_steps < 0) {
-    problems.push_back(
-        absl::StrCat("max_episode_steps is ", max_episode_steps, ", expected at least 0"));
-  }
-  return problems;
-}
 
 EvalResult EvalCore::Outcome::ToResult() const {
   EvalResult result;

@@ -55,9 +55,8 @@ struct SerialEvaluatorOptions {
   // then. 0: kMaxEpisodeSteps, or the env's own limit if that is higher.
   int64_t max_episode_steps = 0;
   static constexpr int64_t kMaxEpisodeSteps = 100000;
-
-  // Returns all problems of the options; empty if there are none.
-  std::vector<std::string> Problems() const;
+  // Problems that were found before, for instance in the params: Create() reports them with others.
+  std::vector<std::string> problems;
 };
 
 class EvalCore {
@@ -69,9 +68,6 @@ class EvalCore {
     // the one that reaches stop_value may end the training. NaN does neither. Null: the mean return
     // of player 0.
     std::function<double(const VectorEvalMonitor& episodes)> score;
-    // Problems that the evaluator has found, for instance in its params: Create() reports them with
-    // others.
-    std::vector<std::string> problems;
   };
   // The result of an evaluation.
   struct Outcome {

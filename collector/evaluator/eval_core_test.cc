@@ -94,7 +94,7 @@ TEST(EvalCoreTest, AScoreThatThrowsFailsTheEvaluation) {
 TEST(EvalCoreTest, ReportsAllProblemsAtOnce) {
   EvalCore::Options options;
   options.common.n_episode = 0;
-  options.problems = {"params are wrong"};
+  options.common.problems = {"params are wrong"};
   EXPECT_THAT(EvalCore::Create(options, nullptr, PoliciesOf(static_cast<EvalMode*>(nullptr)), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("n_episode is 0"), HasSubstr("params are wrong"),

@@ -19,9 +19,13 @@ absl::string_view RenderModeName(RenderMode mode) {
   return mode == RenderMode::kEnvstep ? "envstep" : "train_iter";
 }
 
-// Returns the problems of the options besides those of SerialEvaluatorOptions.
-std::vector<std::string> VideoProblems(const InteractionSerialEvaluator::Options& options) {
-  std::vector<std::string> problems;
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> InteractionSerialEvaluator::Create(
+    Options options, EnvManager* env, EvalMode* policy, ComponentDeps deps) {
+  EvalCore::Options core_options;
+  core_options.common = options;
+  std::vector<std::string>& problems = core_options.common.problems;
   if (options.render_freq < 1 && options.render_freq != -1) {
     problems.push_back(absl::StrCat("render_freq is ", options.render_freq,
                                     ", expected at least 1, or -1 for never"));
@@ -30,23 +34,6 @@ std::vector<std::string> VideoProblems(const InteractionSerialEvaluator::Options
     problems.push_back(
         absl::StrCat("max_video_frames is ", options.max_video_frames, ", expected at least 1"));
   }
-  return problems;
-}
-
-}  // namespace
-
-std::vector<std::string> InteractionSerialEvaluator::Options::Problems() const {
-  std::vector<std::string> problems = SerialEvaluatorOptions::Problems();
-  const std::vector<std::string> of_videos = VideoProblems(*this);
-  problems.insert(problems.end(), of_videos.begin(), of_videos.end());
-  return problems;
-}
-
-absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> InteractionSerialEvaluator::Create(
-    Options options, EnvManager* env, EvalMode* policy, ComponentDeps deps) {
-  EvalCore::Options core_options;
-  core_options.problems = VideoProblems(options);
-  core_options.common = options;
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<EvalCore> core,
       EvalCore::Create(std::move(core_options), env, PoliciesOf(policy), std::move(deps)));

@@ -63,9 +63,6 @@ class InteractionSerialEvaluator : public CoreEvaluator {
     std::string figure_path;
     // The maximal number of pictures per episode, at least 1; further ones are dropped.
     int64_t max_video_frames = 2000;
-
-    // Returns all problems of the options; empty if there are none.
-    std::vector<std::string> Problems() const;
   };
 
   // Launches `env` if it is not launched.

@@ -63,23 +63,18 @@ std::invoke_result_t<Call&> CallMetric(Call&& call) {
 
 }  // namespace
 
-std::vector<std::string> MetricSerialEvaluator::Options::Problems() const {
-  std::vector<std::string> problems;
-  if (eval_freq < 1) {
-    problems.push_back(absl::StrCat("eval_freq is ", eval_freq, ", expected at least 1"));
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> MetricSerialEvaluator::Create(
+    Options options, IEvalData* data, const IMetric* metric, EvalMode* policy, ComponentDeps deps) {
+  if (deps.name.empty()) deps.name = "evaluator";
+  std::vector<std::string> problems = options.problems;
+  if (options.eval_freq < 1) {
+    problems.push_back(absl::StrCat("eval_freq is ", options.eval_freq, ", expected at least 1"));
   }
-  for (const auto& [name, value] : stop_value) {
+  for (const auto& [name, value] : options.stop_value) {
     if (std::isnan(value)) {
       problems.push_back(absl::StrCat("stop_value of '", name, "' is NaN, expected a number"));
     }
   }
-  return problems;
-}
-
-absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> MetricSerialEvaluator::Create(
-    Options options, IEvalData* data, const IMetric* metric, EvalMode* policy, ComponentDeps deps) {
-  if (deps.name.empty()) deps.name = "evaluator";
-  std::vector<std::string> problems = options.Problems();
   if (const absl::Status status = CheckData(data, metric); !status.ok()) {
     problems.emplace_back(status.message());
   }

@@ -47,9 +47,8 @@ class MetricSerialEvaluator : public IMetricEvaluator {
     int64_t eval_freq = 50;  // train iterations between two evaluations, at least 1
     // The values at which training stops; empty: it never stops.
     NamedValues stop_value;
-
-    // Returns all problems of the options; empty if there are none.
-    std::vector<std::string> Problems() const;
+    // Problems that were found before: Create() reports them with others.
+    std::vector<std::string> problems;
   };
 
   //   kInvalidArgument  lists all problems: options, null data, metric or policy, no batches

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<CollectCore>> CreateBattleCore(
   if (wanted.ok()) {
     loop->players = *std::move(wanted);
   } else {
-    options.problems.emplace_back(wanted.status().message());
+    options.common.problems.emplace_back(wanted.status().message());
   }
   return CollectCore::Create(std::move(options), env, std::move(policies), std::move(deps));
 }

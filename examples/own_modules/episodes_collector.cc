@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<ding::ISerialCollector>> Create(
   ding::CollectCore::Options options;
   options.whole_episodes = true;
   ding::ReadSerialCollectorOptions(config, &options.common);
-  ding::ReadParams(config, &params, &options.problems);
+  ding::ReadParams(config, &params, &options.common.problems);
   ding::RewardShaping shaping;
   if (!params.reward_shaping().empty()) {
     DING_ASSIGN_OR_RETURN(shaping, ding::RewardShapingRegistry().Find(params.reward_shaping()));

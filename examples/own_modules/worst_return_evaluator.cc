@@ -22,7 +22,7 @@ class WorstReturn : public ding::CoreEvaluator {
       const ding::ComponentDeps& deps) {
     ding::EvalCore::Options options;
     ding::ReadSerialEvaluatorOptions(config, &options.common);
-    ding::ReadParams(config, /*params=*/nullptr, &options.problems);
+    ding::ReadParams(config, /*params=*/nullptr, &options.common.problems);
     options.score = [](const ding::VectorEvalMonitor& episodes) {
       const std::vector<double> returns = episodes.GetEpisodeReturn();
       return *std::min_element(returns.begin(), returns.end());
