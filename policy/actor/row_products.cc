@@ -12,7 +12,8 @@ namespace ding::internal_actor {
 namespace {
 
 using internal_mlp::kLanesOf;
-using internal_mlp::UnalignedVector;
+using internal_mlp::Load;
+using internal_mlp::Store;
 using internal_mlp::VectorOf;
 
 constexpr std::align_val_t kCacheLine{64};
@@ -34,15 +35,14 @@ DING_INLINE void MultiplyTile(const RowProduct& p, int64_t row, int64_t block) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* const start = bias == nullptr ? y + r * p.y_row : bias;
-      sum[r][v] = *reinterpret_cast<const UnalignedVector<Vector>*>(start + v * kLanes);
+      Load(start + v * kLanes, sum[r][v]);
     }
   }
   for (int64_t i = 0; i < in; ++i) {
     Vector column[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      column[v] = *reinterpret_cast<const UnalignedVector<Vector>*>(
-          weight + (v / kPerBlock * in + i) * kBlock + v % kPerBlock * kLanes);
+      Load(weight + (v / kPerBlock * in + i) * kBlock + v % kPerBlock * kLanes, column[v]);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -57,7 +57,7 @@ DING_INLINE void MultiplyTile(const RowProduct& p, int64_t row, int64_t block) {
     for (int v = 0; v < kVectors; ++v) {
       Vector result = sum[r][v];
       if (p.relu) result = result < 0.0f ? Vector{} : result;
-      *reinterpret_cast<UnalignedVector<Vector>*>(y + r * p.y_row + v * kLanes) = result;
+      Store(result, y + r * p.y_row + v * kLanes);
     }
   }
 }

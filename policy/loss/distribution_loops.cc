@@ -12,14 +12,13 @@ namespace {
 
 using internal_mlp::ApplyExp;
 using internal_mlp::kLanesOf;
-using internal_mlp::UnalignedVector;
 using internal_mlp::VectorOf;
 
 // Loads the first `count` lanes; the others are `rest`.
 template <typename Vector>
 DING_INLINE void Load(const float* from, int64_t count, float rest, Vector& vector) {
   if (count >= kLanesOf<Vector>) {
-    vector = *reinterpret_cast<const UnalignedVector<Vector>*>(from);
+    internal_mlp::Load(from, vector);
     return;
   }
   float lanes[kLanesOf<Vector>];
@@ -31,7 +30,7 @@ DING_INLINE void Load(const float* from, int64_t count, float rest, Vector& vect
 template <typename Vector>
 DING_INLINE void Store(const Vector& vector, int64_t count, float* to) {
   if (count >= kLanesOf<Vector>) {
-    *reinterpret_cast<UnalignedVector<Vector>*>(to) = vector;
+    internal_mlp::Store(vector, to);
     return;
   }
   float lanes[kLanesOf<Vector>];

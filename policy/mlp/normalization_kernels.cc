@@ -16,16 +16,6 @@ template <typename Vector>
 constexpr int kVectorsOf = kPanelRows / kLanesOf<Vector>;
 
 template <typename Vector>
-DING_INLINE void Load(const float* from, Vector& vector) {
-  vector = *reinterpret_cast<const UnalignedVector<Vector>*>(from);
-}
-
-template <typename Vector>
-DING_INLINE void Store(const Vector& vector, float* to) {
-  *reinterpret_cast<UnalignedVector<Vector>*>(to) = vector;
-}
-
-template <typename Vector>
 DING_INLINE void DropLoop(const DropoutMask& mask, int64_t width, float* panel) {
   using Unsigned = UnsignedVector<Vector>;
   // Instruction sets compare signed integers: flipping the highest bit of both sides keeps the

@@ -27,7 +27,7 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
       if (p.start == PanelProduct::Start::kBias) {
         sum[m][v] += p.bias[m0 + m];
       } else if (p.start == PanelProduct::Start::kAdd) {
-        sum[m][v] = *reinterpret_cast<const UnalignedVector<Vector>*>(c + m * p.c_row + v * kLanes);
+        Load(c + m * p.c_row + v * kLanes, sum[m][v]);
       }
     }
   }
@@ -37,10 +37,7 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
     for (int64_t k = 0; k < p.inner_size; ++k) {
       Vector rows[kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        rows[v] =
-            *reinterpret_cast<const UnalignedVector<Vector>*>(b + k * kPanelRows + v * kLanes);
-      }
+      for (int v = 0; v < kVectors; ++v) Load(b + k * kPanelRows + v * kLanes, rows[v]);
 #pragma GCC unroll 16
       for (int m = 0; m < kTileM; ++m) {
         const float factor = a[m * p.a_row + k * a_inner];
@@ -55,7 +52,7 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
     for (int v = 0; v < kVectors; ++v) {
       Vector result = sum[m][v];
       if (p.relu) result = result < 0.0f ? Vector{} : result;
-      *reinterpret_cast<UnalignedVector<Vector>*>(c + m * p.c_row + v * kLanes) = result;
+      Store(result, c + m * p.c_row + v * kLanes);
     }
   }
 }
@@ -96,9 +93,10 @@ template <typename Vector>
 DING_INLINE void TanhLoop(float* values, int64_t size) {
   constexpr int kLanes = kLanesOf<Vector>;
   for (int64_t i = 0; i < size; i += kLanes) {
-    Vector x = *reinterpret_cast<const UnalignedVector<Vector>*>(values + i);
+    Vector x;
+    Load(values + i, x);
     ApplyTanh(x);
-    *reinterpret_cast<UnalignedVector<Vector>*>(values + i) = x;
+    Store(x, values + i);
   }
 }
 

@@ -50,6 +50,16 @@ struct Unaligned {
 template <typename Vector>
 using UnalignedVector = typename Unaligned<Vector>::Type;
 
+template <typename Vector>
+DING_INLINE void Load(const float* from, Vector& vector) {
+  vector = *reinterpret_cast<const UnalignedVector<Vector>*>(from);
+}
+
+template <typename Vector>
+DING_INLINE void Store(const Vector& vector, float* to) {
+  *reinterpret_cast<UnalignedVector<Vector>*>(to) = vector;
+}
+
 // x = tanh(x) by Eigen's rational minimax approximation in single precision (odd polynomial of
 // degree 13 over even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh. NaN stays
 // NaN.
