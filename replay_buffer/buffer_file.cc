@@ -29,7 +29,7 @@ namespace {
 struct Order {
   std::vector<int64_t> ids;
   std::vector<Segment> segments;
-  std::vector<RowStore::Successor> last;  // of each segment
+  std::vector<RowSuccessor> last;  // of each segment
 };
 
 absl::StatusOr<Order> OrderByEpisode(const RowStore& store) {
@@ -40,7 +40,7 @@ absl::StatusOr<Order> OrderByEpisode(const RowStore& store) {
     Segment segment;
     segment.stream = static_cast<int64_t>(order.segments.size());
     segment.begin = static_cast<int64_t>(order.ids.size());
-    RowStore::Successor next;
+    RowSuccessor next;
     for (int64_t id = first; id >= 0; id = next.id) {
       const auto row = static_cast<size_t>(id - store.begin_id());
       if (taken[row]) {
@@ -91,7 +91,7 @@ absl::StatusOr<Batch> CopyFinalObsOf(const RowStore& store, const Order& order) 
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(spec, rows));
   std::vector<FrameLocation> frames(static_cast<size_t>(store.frames_per_row()));
   for (size_t i = 0; i < order.last.size(); ++i) {
-    const RowStore::Successor& last = order.last[i];
+    const RowSuccessor& last = order.last[i];
     if (!frames.empty()) store.LocateFrames(last, absl::MakeSpan(frames));
     for (int field = 0; field < spec->size(); ++field) {
       const int64_t bytes = spec->row_bytes(field);

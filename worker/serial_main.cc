@@ -126,10 +126,6 @@ RunResult MakeRunResult(const SerialResult& serial) {
   return result;
 }
 
-absl::Status WriteConfig(const ExperimentConfig& config, const RunFolder& folder) {
-  return folder.WriteText(kConfigName, PrintTextConfig(config));
-}
-
 // Says what an interrupted run has saved, and how to go on with it.
 void ExplainInterruption(const ExperimentConfig& config, const std::string& exp_dir,
                          const SerialResult& result) {
@@ -210,7 +206,7 @@ absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) 
     remove();
     std::fprintf(stderr, "interrupted before the run began: nothing is saved\n");
   });
-  DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
+  DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
   std::optional<Progress> progress;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
       CreatePipeline(config, MakeSerialOptions(folder.get(), &progress, deadline));
@@ -271,7 +267,7 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
   } else {
     DING_ASSIGN_OR_RETURN(aside, SetCheckpointsAside(exp_dir));
   }
-  DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
+  DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
   std::optional<Progress> progress;
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<Pipeline> pipeline,

@@ -114,7 +114,7 @@ class HindsightSource : public RowSource {
     goals.assign(ids.size() * size, std::numeric_limits<float>::quiet_NaN());
     for (size_t i = 0; i < ids.size(); ++i) {
       if (request.rng->Uniform() >= options_.relabel_ratio) continue;
-      const RowStore::Successor after = store().Next(ChooseRow(ids[i], request.rng));
+      const RowSuccessor after = store().Next(ChooseRow(ids[i], request.rng));
       std::memcpy(goals.data() + i * size, store().At(after.obs, fields_.achieved),
                   size * sizeof(float));
     }
@@ -164,7 +164,7 @@ class HindsightSource : public RowSource {
     }
     for (const int64_t id : rows) {
       if (id < store().begin_id()) continue;
-      const RowStore::Successor next = store().Next(id);
+      const RowSuccessor next = store().Next(id);
       if (next.id != kNone) {
         previous_[SlotOf(next.id)] = id;
       } else if (next.end == SegmentEnd::kCut) {

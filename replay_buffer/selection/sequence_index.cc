@@ -245,7 +245,7 @@ int64_t SequenceIndex::LongestRun(const RowStore& store) const {
 // episode or not as the run says, and no row follows it.
 bool SequenceIndex::IsNewest(const Run& run, const RowStore& store) const {
   if (run.last_id < store.begin_id()) return true;
-  const RowStore::Successor next = store.Next(run.last_id);
+  const RowSuccessor next = store.Next(run.last_id);
   return next.id < 0 && episodes_->Next(run.last_id) < 0 &&
          run.at_beginning == (next.end != SegmentEnd::kCut);
 }

@@ -45,8 +45,6 @@ namespace ding {
 
 class RowStore {
  public:
-  using Successor = RowSuccessor;
-
   // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
   // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
@@ -76,7 +74,7 @@ class RowStore {
 
   RowLocation Locate(int64_t id) const { return rows_.Locate(id); }
   // Returns what follows a row in its stream.
-  Successor Next(int64_t id) const { return rows_.Next(id); }
+  RowSuccessor Next(int64_t id) const { return rows_.Next(id); }
 
   // The number of frames of the longest stack; 0 if no field is a stack.
   int frames_per_row() const { return frames_.frames_per_row(); }
@@ -85,7 +83,7 @@ class RowStore {
   void LocateFrames(int64_t id, absl::Span<FrameLocation> frames) const {
     frames_.Locate(id, frames);
   }
-  void LocateFrames(const Successor& next, absl::Span<FrameLocation> frames) const {
+  void LocateFrames(const RowSuccessor& next, absl::Span<FrameLocation> frames) const {
     frames_.Locate(next, frames);
   }
 

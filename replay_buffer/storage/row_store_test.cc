@@ -307,7 +307,7 @@ void ExpectSame(const RowStore& store, const std::deque<ModelRow>& model) {
     const int64_t id = store.begin_id() + static_cast<int64_t>(i);
     ASSERT_EQ(Gathered(store, store.Locate(id), id, store.spec()->size()), model[i].fields)
         << "row " << id;
-    const RowStore::Successor found = store.Next(id);
+    const RowSuccessor found = store.Next(id);
     const int64_t next = SuccessorIn(model, i);
     ASSERT_EQ(found.id, next < 0 ? -1 : store.begin_id() + next) << "row " << id;
     ASSERT_EQ(found.end, model[i].end) << "row " << id;

@@ -79,7 +79,7 @@ void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
   const bool stacks = store.frames_per_row() > 0;
   for (size_t i = 0; i < draw->ids_.size(); ++i) {
     const int64_t id = draw->ids_[i];
-    const RowStore::Successor next = store.Next(id);
+    const RowSuccessor next = store.Next(id);
     draw->rows_[i] = store.Locate(id);
     draw->next_obs_[i] = next.obs;
     if (stacks) ResolveStacks(i, next, draw);
@@ -98,7 +98,7 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
     int64_t id = draw->ids_[i];
     draw->rows_[i] = store_->Locate(id);
     window.clear();
-    RowStore::Successor next;
+    RowSuccessor next;
     for (int64_t rows = 1;; id = next.id, ++rows) {
       window.resize(window.size() + components);
       std::memcpy(window.data() + window.size() - components,
@@ -115,7 +115,7 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
   }
 }
 
-void TransitionReader::ResolveStacks(size_t row, const RowStore::Successor& next,
+void TransitionReader::ResolveStacks(size_t row, const RowSuccessor& next,
                                      TransitionDraw* draw) const {
   const auto frames = static_cast<size_t>(store_->frames_per_row());
   store_->LocateFrames(draw->ids_[row],

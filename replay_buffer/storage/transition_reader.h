@@ -115,7 +115,7 @@ class TransitionReader {
   void ResolveItems(TransitionDraw* draw) const;
   void ResolveOneStep(TransitionDraw* draw) const;
   void ResolveWindows(TransitionDraw* draw) const;
-  void ResolveStacks(size_t row, const RowStore::Successor& next, TransitionDraw* draw) const;
+  void ResolveStacks(size_t row, const RowSuccessor& next, TransitionDraw* draw) const;
 
   const std::shared_ptr<RowStore> store_;
   const TransitionLayout layout_;

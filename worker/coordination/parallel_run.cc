@@ -53,15 +53,13 @@ constexpr absl::Duration kEndPatience = absl::Seconds(10);
 
 constexpr char kProcess[] = "coordinator";  // for metrics.sink
 
-ParallelRunData::Options DataOptions(const ParallelRunOptions& options) {
-  return {options.exp_dir, options.resume, options.again};
-}
-
 // The coordinator of one run, with its data.
 class Run {
  public:
   Run(const ExperimentConfig& config, const ParallelRunOptions& options)
-      : config_(config), options_(options), data_(config, DataOptions(options)) {}
+      : config_(config),
+        options_(options),
+        data_(config, {options.exp_dir, options.resume, options.again}) {}
 
   absl::Status Start(Transport* transport);
   // Removes the folder of a run that could not start, since it holds nothing yet. The folder of a

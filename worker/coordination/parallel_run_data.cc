@@ -10,7 +10,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
@@ -99,12 +98,6 @@ absl::Status RestoreValues(const Journal& journal, const RunFolder& folder, Stor
     DING_RETURN_IF_ERROR(store->Put(key, {absl::string_view(value)}));
   }
   return absl::OkStatus();
-}
-
-// Returns the folder of the store, if it is one.
-std::optional<std::string> FolderOfStore(absl::string_view url) {
-  if (!absl::ConsumePrefix(&url, "file:")) return std::nullopt;
-  return std::string(url.substr(0, url.find('?')));
 }
 
 LogSync SyncOf(CoordinatorConfig::JournalSync sync) {
@@ -197,9 +190,9 @@ absl::Status ParallelRunData::OpenJournal() {
   if (journal_is_in_store()) {
     // A coordinator that was killed before it listened had not promised anything to anybody.
     options.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
-    const std::optional<std::string> folder = FolderOfStore(store_->url());
-    log = folder.has_value() ? SqliteLog::Open(JoinPath(*folder, kJournalInFolder), options)
-                             : store_->OpenLog(options);
+    const std::string folder = FolderOfStore(store_->url());
+    log = folder.empty() ? store_->OpenLog(options)
+                         : SqliteLog::Open(JoinPath(folder, kJournalInFolder), options);
   } else {
     log = SqliteLog::Open(JoinPath(folder_->path(), run_files::kJournal), options);
   }

@@ -10,6 +10,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -125,6 +126,11 @@ absl::Status KeepRunMemory(const std::string& path) {
 bool IsKeptRunMemory(const std::string& path) { return PathExists(JoinPath(path, kKeptName)); }
 
 absl::Status RemoveRunMemory(const std::string& path) { return RemoveIfDead(path).status(); }
+
+std::string FolderOfStore(absl::string_view url) {
+  if (!absl::ConsumePrefix(&url, "file:")) return "";
+  return std::string(url.substr(0, url.find('?')));
+}
 
 std::vector<std::string> RemoveDeadRuns(const std::string& base) {
   std::vector<std::string> removed;

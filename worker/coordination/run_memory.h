@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace ding {
 
@@ -77,6 +78,9 @@ absl::Status KeepRunMemory(const std::string& path);
 bool IsKeptRunMemory(const std::string& path);
 // Removes the folder `path` of a run, unless it is kept or a process of the run is still alive.
 absl::Status RemoveRunMemory(const std::string& path);
+
+// Returns the folder of the store at `url`; empty if it is of another type than "file".
+std::string FolderOfStore(absl::string_view url);
 
 // Removes the folders below `base` of runs of which no process is alive. Returns their names.
 std::vector<std::string> RemoveDeadRuns(const std::string& base);

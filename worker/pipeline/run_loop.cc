@@ -72,7 +72,8 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 }
 
 absl::Status RunLoop::Run(SerialResult* result) {
-  DescribeBegin();
+  speed_.Begin(work_.env_step(), work_.learner()->train_iter());
+  CallSink([this] { options_.metrics->BeginRun(DescribeRunForSinks(config_)); });
   const absl::Status status = RunToTheEnd(result);
   DescribeEnd(status);
   FlushMetrics();
@@ -85,11 +86,6 @@ void RunLoop::FlushMetrics() {
   DING_LOG_IF(WARNING, !flushed.ok() && logs_are_written_)
       << "some of the logs could not be written: " << flushed.message();
   logs_are_written_ = flushed.ok();
-}
-
-void RunLoop::DescribeBegin() {
-  speed_.Begin(work_.env_step(), work_.learner()->train_iter());
-  CallSink([this] { options_.metrics->BeginRun(DescribeRunForSinks(config_)); });
 }
 
 void RunLoop::DescribeEnd(const absl::Status& status) {

@@ -162,8 +162,7 @@ class RunLoop {
   static constexpr char kInterrupted[] = "it was interrupted";
 
   absl::Status RunToTheEnd(SerialResult* result);
-  // Tells the sinks what the run is, and how it ended.
-  void DescribeBegin();
+  // Tells the sinks how the run ended.
   void DescribeEnd(const absl::Status& status);
   void WriteSpeed(bool at_end);
   absl::Status Loop();

@@ -56,13 +56,11 @@ bool HasFailed(const EnvManager* envs) {
   return failed;
 }
 
-// Copies what each component would save.
-absl::StatusOr<std::vector<CheckpointComponent>> CopyAll(
-    std::vector<CheckpointComponent> components) {
-  for (CheckpointComponent& component : components) {
-    DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
-  }
-  return components;
+// The components of a resume point.
+std::vector<CheckpointComponent> AllOf(const SafePoint& point) {
+  std::vector<CheckpointComponent> all = point.acting;
+  all.insert(all.end(), point.rest.begin(), point.rest.end());
+  return all;
 }
 
 }  // namespace
@@ -89,9 +87,7 @@ absl::Status RunLoop::SaveSafePoint(SerialResult* result) {
   result->saved = point != nullptr;
   if (point == nullptr) return absl::OkStatus();
   if (KeepsResumePoints()) {
-    std::vector<CheckpointComponent> all = point->acting;
-    all.insert(all.end(), point->rest.begin(), point->rest.end());
-    checkpoints_.SaveResumePoint(point->position, point->info, std::move(all));
+    checkpoints_.SaveResumePoint(point->position, point->info, AllOf(*point));
   }
   DING_RETURN_IF_ERROR(checkpoints_.Save("ckpt_interrupt", point->info, point->acting));
   return checkpoints_.Flush();
@@ -140,7 +136,8 @@ absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
     info.fields[kEnvFailuresField] = absl::StrCat(env_failures_ + 1);
     info.fields[kPositionField] = absl::StrCat(work_.position());
   }
-  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, CopyAll(ActingComponents()));
+  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components,
+                        CopyComponents(ActingComponents()));
   DING_RETURN_IF_ERROR(checkpoints_.Save(name, std::move(info), std::move(components)));
   return work_.SaveBeside(name);
 }
@@ -170,9 +167,7 @@ absl::Status RunLoop::SaveResumePoint() {
   if (!KeepsResumePoints()) return absl::OkStatus();
   resume_point_timer_ = Timer(options_.clock);
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<const SafePoint> point, TakeSafePoint());
-  std::vector<CheckpointComponent> all = point->acting;
-  all.insert(all.end(), point->rest.begin(), point->rest.end());
-  checkpoints_.SaveResumePoint(point->position, point->info, std::move(all));
+  checkpoints_.SaveResumePoint(point->position, point->info, AllOf(*point));
   return absl::OkStatus();
 }
 
@@ -193,7 +188,7 @@ absl::StatusOr<std::shared_ptr<const SafePoint>> RunLoop::TakeSafePoint() {
   point->position = work_.position();
   point->info = LearnerCheckpointInfo(*work_.learner());
   DescribeRun(config_, work_.env_spec(), &point->info);
-  DING_ASSIGN_OR_RETURN(point->acting, CopyAll(ActingComponents()));
+  DING_ASSIGN_OR_RETURN(point->acting, CopyComponents(ActingComponents()));
   if (KeepsResumePoints()) {
     point->info.fields["env_step"] = absl::StrCat(work_.env_step());
     point->info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
@@ -203,7 +198,7 @@ absl::StatusOr<std::shared_ptr<const SafePoint>> RunLoop::TakeSafePoint() {
     DING_RETURN_IF_ERROR(options_.describe(&point->info));
     std::vector<CheckpointComponent> rest = work_.Components();
     rest.push_back({kRun, [this](StateWriter* writer) { return SaveRunState(writer); }});
-    DING_ASSIGN_OR_RETURN(point->rest, CopyAll(std::move(rest)));
+    DING_ASSIGN_OR_RETURN(point->rest, CopyComponents(std::move(rest)));
     DING_RETURN_IF_ERROR(work_.AddSnapshots(&point->rest));
   }
   point->result = result_;

@@ -140,10 +140,8 @@ absl::Status SerialOpponent::SaveCheckpoint(absl::string_view name, RunCheckpoin
   if (!learns()) return absl::OkStatus();
   CheckpointInfo info = LearnerCheckpointInfo(*learner_);
   DescribeRun(config_, player_, &info);
-  std::vector<CheckpointComponent> components = LearnerComponents(*learner_);
-  for (CheckpointComponent& component : components) {
-    DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
-  }
+  DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components,
+                        CopyComponents(LearnerComponents(*learner_)));
   return checkpoints->Save(NameOf(name), std::move(info), std::move(components));
 }
 

@@ -15,8 +15,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
@@ -87,12 +85,6 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
     if (!worth_trying_again || deadline.Passed() || interrupted()) return store;
     absl::SleepFor(kStoreRetry);
   }
-}
-
-// Returns the folder of a store of type "file"; empty if it has another type.
-std::string FolderOfStore(absl::string_view url) {
-  if (!absl::ConsumePrefix(&url, "file:")) return "";
-  return std::string(url.substr(0, url.find('?')));
 }
 
 // Leaves the run when the process is interrupted.

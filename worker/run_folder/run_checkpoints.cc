@@ -213,6 +213,14 @@ absl::Status RemoveHalfWritten(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<CheckpointComponent>> CopyComponents(
+    std::vector<CheckpointComponent> components) {
+  for (CheckpointComponent& component : components) {
+    DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
+  }
+  return components;
+}
+
 absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir) {
   const std::string folder = CheckpointFolder(exp_dir);
   if (!IsDirectory(folder)) return std::string();

@@ -116,6 +116,10 @@ CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
           [component](StateWriter* writer) { return component->SaveState(writer); }};
 }
 
+// Copies what each component saves, so that all of them are snapshots.
+absl::StatusOr<std::vector<CheckpointComponent>> CopyComponents(
+    std::vector<CheckpointComponent> components);
+
 // Passes the component named `name` to `load`.
 template <typename F>
 absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {

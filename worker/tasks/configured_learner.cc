@@ -27,7 +27,6 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -255,9 +254,7 @@ class ConfiguredLearner : public TaskLearner {
   // Keeps a copy of the checkpoint, which failed with `why`. A newer one of its name takes its
   // place.
   absl::Status Keep(Unsaved job, const absl::Status& why) {
-    for (CheckpointComponent& component : job.components) {
-      DING_ASSIGN_OR_RETURN(component.save, CopyState(component.save));
-    }
+    DING_ASSIGN_OR_RETURN(job.components, CopyComponents(std::move(job.components)));
     NoteFailure(job.path, why);
     Forget(job.path);
     unsaved_.push_back(std::move(job));

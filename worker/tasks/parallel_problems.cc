@@ -295,9 +295,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
       : PlaysGames(config)
           ? FindUnusedFields(config, RunKind::kLeague)
           : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
-  for (const std::string& problem : unused) {
-    problems.push_back(problem);
-  }
+  problems.insert(problems.end(), unused.begin(), unused.end());
   return problems;
 }
 
