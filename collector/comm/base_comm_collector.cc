@@ -44,16 +44,6 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
 // Between two attempts to read a policy that is damaged: the learner may put it there again.
 constexpr absl::Duration kPolicyRetry = absl::Seconds(1);
 
-// Returns whether the value of the key is gone, or is not the one that the learner put.
-bool IsLost(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
-         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
-}
-
-bool WorthTryingAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
 BaseCommCollector::BaseCommCollector(WorkerSession* session, Store* store,

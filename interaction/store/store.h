@@ -154,6 +154,16 @@ class Store {
   virtual const std::string& url() const = 0;
 };
 
+// What an error of Get() or Put() means: the value is gone, or is not the one that was put, which
+// putting it again mends; or the store may work again in a moment.
+inline bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
+}
+inline bool WorthTryingAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
 // The size of the largest value.
 inline constexpr int64_t kMaxValueBytes = int64_t{1} << 32;
 

@@ -50,16 +50,6 @@ constexpr int kJoinAttempts = 5;
 // The aggregator has shorter ones, after which it says that the task is over.
 constexpr absl::Duration kFormTimeout = absl::Minutes(10);
 
-// Returns whether the value of the key is not a policy, which putting the policy again mends.
-bool IsLost(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
-         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
-}
-
-bool WorthTryingAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
 BaseCommLearner::BaseCommLearner(const CommLearnerOptions& options, WorkerSession* session,

@@ -125,7 +125,9 @@ class StatusWatch {
 class Job {
  public:
   Job(const ParallelJobOptions& options, Transport* transport)
-      : options_(options), transport_(transport), supervisor_(SupervisorOptions(options)) {}
+      : options_(options),
+        transport_(transport),
+        supervisor_({options.program, options.program_name}) {}
 
   absl::StatusOr<int> Run();
   // Lets the coordinator end the run, if the coordinator is running.
@@ -135,13 +137,6 @@ class Job {
   void Settle();
 
  private:
-  static Supervisor::Options SupervisorOptions(const ParallelJobOptions& options) {
-    Supervisor::Options supervisor;
-    supervisor.program = options.program;
-    supervisor.program_name = options.program_name;
-    return supervisor;
-  }
-
   absl::Status StartCoordinator();
   // Waits until the coordinator listens. Returns false if the run is over before that.
   absl::StatusOr<bool> WaitForAddress();
