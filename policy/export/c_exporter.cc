@@ -346,15 +346,7 @@ class CExporter {
 
   void AddScaled(bool squashed) {
     const FieldSpec& action = model_.action->field(0);
-    std::vector<double> low;
-    std::vector<double> high;
-    std::vector<double> half;
-    for (int64_t i = 0; i < action.num_elements(); ++i) {
-      const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
-      low.push_back(static_cast<float>(action.low[bound]));
-      high.push_back(static_cast<float>(action.high[bound]));
-      half.push_back(0.5 * (high.back() - low.back()));
-    }
+    const auto [low, high, half] = BoundsOf(action);
     const std::string lows = AddConstants<double>("double", low);
     const std::string highs = AddConstants<double>("double", high);
     const std::string halves = AddConstants<double>("double", half);

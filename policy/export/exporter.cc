@@ -105,6 +105,17 @@ absl::StatusOr<std::string> MakeGolden(Actor* actor) {
   return Json({{"inputs", inputs}, {"outputs", outputs}}).dump();
 }
 
+BoxBounds BoundsOf(const FieldSpec& action) {
+  BoxBounds bounds;
+  for (int64_t i = 0; i < action.num_elements(); ++i) {
+    const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
+    bounds.low.push_back(static_cast<float>(action.low[bound]));
+    bounds.high.push_back(static_cast<float>(action.high[bound]));
+    bounds.half.push_back(0.5 * (bounds.high.back() - bounds.low.back()));
+  }
+  return bounds;
+}
+
 absl::StatusOr<std::vector<std::string>> ExportCheckpoint(const std::string& checkpoint,
                                                           const std::string& format,
                                                           const std::string& output) {

@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor.h"
 #include "ding_worker/policy/actor/actor_model.h"
 
@@ -35,6 +36,15 @@ struct ExportedFile {
   std::string name;
   std::string content;
 };
+
+// The bounds of a box, and half the distance between them, for each element. Actions in [-1, 1] are
+// scaled to them.
+struct BoxBounds {
+  std::vector<double> low;
+  std::vector<double> high;
+  std::vector<double> half;
+};
+BoxBounds BoundsOf(const FieldSpec& action);
 
 //   kUnimplemented  the format cannot hold a layer or the head of the model: names it
 using Exporter = std::function<absl::StatusOr<std::vector<ExportedFile>>(const ActorModel&)>;

@@ -266,15 +266,7 @@ class OnnxExporter {
   // low + (clip(x, -1, 1) + 1) / 2 * (high - low), in float64. Its rounding may pass the upper
   // bound, not the lower one.
   void AddScaled(const FieldSpec& action, const std::string& mean) {
-    std::vector<double> low;
-    std::vector<double> high;
-    std::vector<double> half;
-    for (int64_t i = 0; i < action.num_elements(); ++i) {
-      const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
-      low.push_back(static_cast<float>(action.low[bound]));
-      high.push_back(static_cast<float>(action.high[bound]));
-      half.push_back(0.5 * (high.back() - low.back()));
-    }
+    const auto [low, high, half] = BoundsOf(action);
     const std::vector<int64_t> shape = {action.num_elements()};
     const std::string flat = Reshape(mean, {-1, action.num_elements()});
     const std::string inside = Clip(Cast(flat, Graph::kDouble), -1, 1);

@@ -244,15 +244,7 @@ class TorchScriptExporter {
   }
 
   void AddScaled(const FieldSpec& action, const std::string& unit) {
-    std::vector<double> low;
-    std::vector<double> high;
-    std::vector<double> half;
-    for (int64_t i = 0; i < action.num_elements(); ++i) {
-      const size_t bound = action.low.size() == 1 ? 0 : static_cast<size_t>(i);
-      low.push_back(static_cast<float>(action.low[bound]));
-      high.push_back(static_cast<float>(action.high[bound]));
-      half.push_back(0.5 * (high.back() - low.back()));
-    }
+    const auto [low, high, half] = BoundsOf(action);
     const std::string lows = AddConstant<double>(low, {action.num_elements()});
     const std::string highs = AddConstant<double>(high, {action.num_elements()});
     const std::string halves = AddConstant<double>(half, {action.num_elements()});
