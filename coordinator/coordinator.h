@@ -1,54 +1,52 @@
-// The coordinator of a parallel run: it gives tasks to workers, keeps the buffers of the rows that
-// collectors announce, answers the demands of learners, and decides when the run is over. It knows
-// workers by their numbers, and does not know how messages travel.
+// The coordinator of a parallel run: it gives tasks to workers, keeps the buffers of announced
+// rows, answers the demands of learners, and decides when the run is over. It knows workers by
+// their numbers, and does not depend on the transport.
 //
 //                 BaseCommander: which tasks
 //                        │
 //     WorkerJoined ──► Coordinator ──► CoordinatorSender      StartTask, CloseTask, EndRun
 //     Handle       ──►   │     │
-//     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies that nobody needs
+//     WorkerLost   ──►   │     └──► DataDeleter               unused chunks and policies
 //                    IBuffer per buffer_id
 //
-// A call becomes an event. One thread applies events, and the timeouts of tasks and of the run. It
-// takes all events that wait, writes the journal once for them, and then sends the answers.
+// A call becomes an event. One thread applies events and timeouts. It takes all waiting events,
+// writes the journal once for them, and then sends the answers.
 //
 //   tasks    given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
 //            The buffer is made before the task of its learner is sent. Collectors get tasks when
 //            that learner has started. A worker is free again when it has reported the end of its
 //            task, or when it was sent CloseTask; later messages about the task are dropped. The
-//            settings of a task are for the programs; the coordinator only asks whether they are
-//            valid. A task with invalid settings is given back to the commander, and a few of them
-//            in a row end the run.
-//   data     Rows are pushed and then acknowledged. While the buffer refuses a push for its rate,
-//            the message is not done, and its worker waits. A row that was acknowledged is in the
-//            buffer, or was drawn or evicted by the rules of the buffer, even if its worker or the
-//            learner dies.
-//   demands  A demand is answered as soon as there are rows, with all batches that can be drawn
-//            then.
-//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed,
-//            and a demand waits while too many would be.
+//            coordinator only checks whether the settings of a task are valid; programs apply them.
+//            A task with invalid settings is given back to the commander; a few such tasks in a row
+//            end the run.
+//   data     Rows are pushed and then acknowledged. While the buffer's rate limiter refuses a push,
+//            the message is not done, and its worker waits. An acknowledged row is in the buffer,
+//            or was drawn or evicted by the rules of the buffer, even if its worker or the learner
+//            dies.
+//   demands  A demand is answered as soon as there are rows, with all batches that can be drawn.
+//   ratio    With Options::replay_ratio, pushes wait while the replay ratio is too low, and demands
+//            wait if they would make it too high.
 //   chunks   A chunk is deleted when its last item has left the buffer, and all demands that were
 //            answered before that have been read. All items of a chunk come in one message, and
 //            chunks come in the order of their numbers.
 //   policies Collectors act by the newest version. A version is deleted when there are two newer
-//   ones, and neither the
-//            commander nor a task needs it.
+//            ones, and neither the commander nor a task needs it.
 //   peers    Claims of workers are checked (docs/explanation/coordinator_design.md, "What a peer
 //            says"). Env steps count only as far as the pushed rows support them. An evaluation
-//            that would end the run counts only if another worker confirms it, and one outside of
-//            min_return..max_return never counts.
-//   restart  With a journal, everything that was acknowledged or told to a worker survives this
+//            that would end the run counts only if another worker confirms it. An evaluation
+//            outside of min_return..max_return never counts.
+//   restart  With a journal, everything that was acknowledged or sent to a worker survives this
 //            process: rows, steps, policies, the state of the commander, and numbers. A new
-//            coordinator with the same journal continues the run; tasks that ran count as failed,
-//            and workers join again. The requests of operators survive, too: collectors that were
-//            being drained are told to leave, and a run that was stopped ends.
+//            coordinator with the same journal continues the run; running tasks count as failed,
+//            and workers join again. Requests of operators survive, too: draining collectors are
+//            told to leave, and a stopped run ends.
 //
 // Ownership: owns the commander and the buffers. The sender must outlive it.
 //            The commander, the buffers, the stoppers and Parts must not call the coordinator.
-// Threads:   thread-safe. The functions of WorkerHandler do not wait, but for WorkerJoined(), which
+// Threads:   thread-safe. The functions of WorkerHandler do not wait, except WorkerJoined(), which
 //            may list keys of the store. Their callbacks are called by the coordinator's thread,
-//            and must not wait for the coordinator. While the journal cannot be written, no event
-//            is applied but the end of the run, and only status requests are answered.
+//            and must not wait for the coordinator. While the journal cannot be written, only the
+//            end of the run is applied, and only status requests are answered.
 // Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
 //            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //
@@ -96,19 +94,18 @@ class Coordinator : public WorkerHandler {
     // The number of collectors for which the commander's task space is made. Each further collector
     // adds a task.
     int collectors = 1;
-    // How many collectors there should be. The coordinator starts none: it only reports the number,
-    // which an operator may change.
+    // How many collectors there should be. The coordinator only reports this number, which an
+    // operator may change.
     int wanted_collectors = 0;
     int max_collectors = 64;  // the most that an operator may ask for, at least 1
-    // The run fails when so many tasks of one kind have failed in a row although their workers were
-    // alive.
+    // The run fails when so many tasks of one kind have failed in a row on living workers.
     int max_task_failures = 3;
-    // The run ends when one of them is reached; 0: no limit.
+    // The run ends when one of these budgets is used up; 0: no limit.
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
-    // Whether an opponent learns beside the policy (kOpponentTask): its iterations use up no
-    // budget.
+    // Whether an opponent learns beside the policy (kOpponentTask). Its iterations do not count for
+    // the budget.
     bool has_opponent = false;
     // The range of mean returns that the env's reward bounds allow.
     double min_return = -std::numeric_limits<double>::infinity();
@@ -119,23 +116,23 @@ class Coordinator : public WorkerHandler {
     // Bounds on the rows drawn per row pushed, for each buffer
     // (docs/reference/parallel_learning.md). Not set: no bounds.
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // For an on-policy policy, whose buffers must use each row once
+    // The rounds of an on-policy policy, which uses each row once
     // (docs/reference/parallel_learning.md). Not set: the policy is off-policy.
     std::optional<LearningRounds> rounds;
-    // The env steps of an earlier run that this run continues: it counts on from there. At least 0.
+    // The env steps at which this run begins to count, if it continues an earlier one; at least 0.
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.
     int64_t random_collect_size = 0;
-    // In lockstep: how many collecting tasks are a round. Their rows are pushed in the order of the
-    // tasks, and each demand is answered when a further round is pushed. A task that fails ends the
+    // In lockstep: the number of collecting tasks in a round. Their rows are pushed in the order of
+    // the tasks, and each demand is answered when a further round is pushed. A failed task ends the
     // run. 0: not in lockstep.
     int lockstep_tasks = 0;
     // How collectors cut their rows into items. Buffers, limits and counters count items.
     ItemSequences sequences;
-    // Whether a run in the journal that an operator has stopped goes on; otherwise it ends at once.
+    // Whether to continue a run that an operator has stopped; otherwise it ends at once.
     bool goes_on_after_stop = false;
-    // The policies of which there is a checkpoint of this run. Their learners resume from it, also
-    // if the journal has lost that they had begun.
+    // The policies with a checkpoint of this run. Their learners resume from it, even if the
+    // journal has lost the beginning of their tasks.
     std::set<std::string> saved_policies;
   };
   // Makes a buffer for a learner task with these settings. It must pass `on_removed` on to the
@@ -151,13 +148,13 @@ class Coordinator : public WorkerHandler {
     SettingsCheck check_settings;  // null: no task may have settings
     DataDeleter delete_key;        // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
-    // Records what must survive the process. It must outlive the coordinator. If it has a run
-    // already, that run goes on. Null: nothing survives.
+    // Records the state that must survive the process; must outlive the coordinator. If it already
+    // has a run, that run continues. Null: nothing survives.
     Journal* journal = nullptr;
-    // The layout of the items that collectors announce; null: that of the first push.
+    // The layout of the items that collectors announce; null: the layout of the first push.
     SpecPtr items;
-    // Lists the keys of the store with this prefix. It is needed with a journal: after a restart,
-    // rows whose data are gone are dropped, and data that belong to no row are deleted.
+    // Lists the keys of the store with this prefix. Needed with a journal: after a restart, rows
+    // without data are dropped, and data without rows are deleted.
     std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)> list_keys;
   };
   struct Counters {
@@ -181,8 +178,8 @@ class Coordinator : public WorkerHandler {
   // Begins to give tasks. Call it once.
   virtual void Start() = 0;
 
-  // As WorkerHandler::Handle(). A message whose data wait is done when they are pushed, or when its
-  // worker is lost: the task is then given to another one, and the rows that it has announced stay.
+  // As WorkerHandler::Handle(). A message with waiting data is done when they are pushed, or when
+  // its worker is lost: the task is then given to another worker, and announced rows stay.
   // Operators get RunStatus and OperatorReply.
   //   kInvalidArgument, kDataLoss  the message is invalid
   //   kResourceExhausted           the learner demands more than it reads
@@ -203,8 +200,8 @@ class Coordinator : public WorkerHandler {
   // the task.
   virtual bool DealWithCollectorJudgeFinish(const CollectorFinished& info) const = 0;
   virtual bool DealWithLearnerJudgeFinish(const LearnerInfo& info) const = 0;
-  // A collector has joined, or is gone. The commander's task space follows, beyond
-  // Options::collectors.
+  // Note that a collector has joined, or is gone. Beyond Options::collectors this changes the
+  // commander's task space.
   void DealWithIncreaseCollector(uint32_t worker, const Hello& hello, const std::string& peer) {
     WorkerJoined(worker, hello, peer);
   }
@@ -220,23 +217,23 @@ class Coordinator : public WorkerHandler {
   virtual RunStatus status() const = 0;
 
   // Waits for the end of the run. Returns OK if it has converged or used up a budget, or if Close()
-  // was called; otherwise the reason of its failure.
+  // was called; otherwise why it failed.
   //   kAborted           another coordinator has taken over the run
   //   kDeadlineExceeded  the run is not over after `timeout`
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
   // Ends the run, if it is not over, and tells every worker.
   virtual void RequestEnd(const std::string& reason) = 0;
-  // Completes the journal. After it has returned OK, the journal holds everything that was
-  // acknowledged, and nothing more is written to it, so that a resumed run finds what Close()
-  // forgets. Call it once, after RequestEnd().
+  // Completes the journal. After OK, the journal holds everything that was acknowledged, and
+  // nothing more is written to it, so that a resumed run finds the rows that Close() forgets. Call
+  // it once, after RequestEnd().
   //   kUnavailable  the store of the journal cannot be reached; the call may be repeated
-  //   kAborted      another coordinator has taken over this run, and owns what is in the store
+  //   kAborted      another coordinator has taken over this run, and owns the data in the store
   virtual absl::Status CloseJournal() = 0;
-  // Makes Close() leave the chunks and policies in the store, for a run that is resumed.
+  // Makes Close() leave the chunks and policies in the store, for a resume.
   virtual void KeepData() = 0;
-  // Does the same as RequestEnd(). Then it forgets all rows, and deletes their chunks and the
-  // policies unless KeepData() was called. Returns the first error of deleting. May be called
-  // again; a call waits for one of another thread.
+  // Calls RequestEnd(). Then forgets all rows, and deletes their chunks and the policies unless
+  // KeepData() was called. Returns the first error of deleting. May be called again, and by several
+  // threads, which wait for each other.
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;

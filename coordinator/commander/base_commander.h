@@ -1,5 +1,5 @@
-// The interface of a commander (BaseCommander), what ours are made of (opponents, TaskSpace), and
-// the guard by which the coordinator calls one (GuardedCommander).
+// The interface of a commander (BaseCommander), parts of commanders (opponents, TaskSpace), and the
+// guard by which the coordinator calls a commander (GuardedCommander).
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
@@ -36,13 +36,13 @@ inline double MeanReturn(absl::Span<const double> returns) {
   return std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
 }
 
-// Returns how good an evaluation was: the score of its evaluator, or else its mean return.
+// Returns the score that an evaluator gave to an evaluation, or else the mean return.
 inline double EvalScore(const CollectorFinished& info) {
   return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
 }
 
-// Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), beside its
-// collect_setting. A task with more than 1 MiB of them is given back as invalid.
+// Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), in addition
+// to its collect_setting. A task with more than 1 MiB of tensors is given back as invalid.
 //   kInvalidArgument  a tensor has no elements
 inline absl::Status SetCollectTensors(const TensorMap& tensors, CollectorTask* task) {
   DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeState([&tensors](StateWriter* writer) {
@@ -65,11 +65,11 @@ class BaseCommander {
  public:
   virtual ~BaseCommander() = default;
 
-  // Return the next task, or nullopt if there is none now. The task counts as running until it is
-  // finished or has failed.
+  // Return the next task, or nullopt if there is none now. The task counts as running until
+  // Finish...Task() or NotifyFail...Task() is called.
   virtual std::optional<CollectorTask> GetCollectorTask() = 0;
   virtual std::optional<LearnerTask> GetLearnerTask() = 0;
-  // If this is an error, the coordinator ends the run with it.
+  // The coordinator ends the run with an error that this returns.
   virtual absl::Status status() const { return absl::OkStatus(); }
   // The time after which there may be a new task although nothing has happened; infinite if there
   // will be none.
@@ -85,35 +85,32 @@ class BaseCommander {
                              const CollectorFinished& /*info*/) const {
     return false;
   }
-  // Takes the result of a task. Returns whether the run has converged; from then on no task is
-  // given.
+  // Takes the result of a task. Returns whether the run has converged; it gives no tasks
+  // afterwards.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
-  // Takes note that a task is done. Returns the id of its buffer, which the coordinator then
-  // closes.
+  // Notes that a task is done. Returns the id of its buffer, which the coordinator then closes.
   virtual std::string FinishLearnerTask(const LearnerTask& task) = 0;
 
-  // Take note that a task has no result, because no worker took it in time or its worker is gone.
+  // Note that a task has no result, because no worker took it in time or its worker is gone.
   virtual void NotifyFailCollectorTask(const CollectorTask& task) = 0;
   virtual void NotifyFailLearnerTask(const LearnerTask& task) = 0;
 
   virtual void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) = 0;
 
-  // Takes note of a version of a policy that a learner has stored.
+  // Notes a version of a policy that a learner has stored.
   virtual void PolicyPublished(const PolicyVersion& /*version*/) {}
-  // Whether a version is needed although there are newer ones. The coordinator may delete a version
-  // as soon as this was false once.
+  // Whether to keep an outdated version. After the first `false` the coordinator may delete it.
   virtual bool KeepsPolicy(const PolicyVersion& /*version*/) const { return false; }
 
-  // Called when a collector has joined beyond those that the run was begun with, or when such a
-  // collector has left. They change how many collecting tasks may run; tasks that run already go
-  // on.
+  // Called when a collector beyond the run's initial number has joined, or has left. Changes how
+  // many collecting tasks may run; running tasks go on.
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
 
-  // Save and load the state of the commander, for a coordinator that replaces one that died. After
-  // the load, that coordinator reports all tasks that ran as failed. It has no collectors then, so
-  // the task space is that of the options. Names and sizes must fit EncodeState(). The default has
-  // no state.
+  // Save and load the state of the commander, for the successor of a dead coordinator. After the
+  // load, the successor reports all running tasks as failed. It has no collectors at first, so the
+  // task space comes from the options. Names and sizes must fit EncodeState(). The default has no
+  // state.
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 
@@ -122,7 +119,7 @@ class BaseCommander {
   // The mean return and the returns of the last evaluation; nullopt and empty if there was none.
   virtual std::optional<double> last_eval_value() const = 0;
   virtual std::vector<double> last_eval_returns() const = 0;
-  // Adds what the commander knows to the status of the run.
+  // Adds the commander's fields to the status of the run.
   virtual void AddStatus(RunStatus* /*status*/) const {}
 };
 
@@ -132,16 +129,15 @@ inline constexpr char kRuleBasedOpponent[] = "RULE_BASED";
 // LearnerTask.name of the opponent that learns. The ids of its policies begin with it.
 inline constexpr char kOpponentTask[] = "opponent";
 
-// An opponent that the policy of a league plays against when it is evaluated: a level of
-// difficulty.
+// An opponent in the evaluations of a league's policy: a level of difficulty.
 struct EvalOpponent {
   std::string name;  // its name in the worker's config, not empty
-  // The mean return at which an evaluation counts as won. Not set: it is won if more than 70 % of
-  // its games are.
+  // The mean return from which an evaluation counts as won. Not set: an evaluation is won with more
+  // than 70 % of its games.
   std::optional<double> win_return;
 };
 
-// Counts how many tasks of one kind run, and how many may run at a time.
+// Counts the running tasks of one kind, and bounds their number.
 class TaskSpace {
  public:
   // Adds a sentence if `max` is out of range. `name` is the name of the option.
@@ -173,7 +169,7 @@ class TaskSpace {
   void Increase() {
     if (max_ < std::numeric_limits<int>::max()) ++max_;
   }
-  // Tasks that run already go on, even if they are more than max() now.
+  // Running tasks go on, even if there are now more than max().
   void Decrease() {
     DING_CHECK(max_ > 0) << "decreased more often than increased";
     --max_;
@@ -195,8 +191,8 @@ class GuardedCommander {
   explicit GuardedCommander(std::unique_ptr<BaseCommander> commander)
       : commander_(std::move(commander)) {}
 
-  // Calls a member function. Returns what it returns; if the commander throws now or has failed
-  // before, the error, or a default value if the function does not return a Status.
+  // Calls a member function and returns its result. If the commander throws or has failed before,
+  // returns the error, or a default value if the function does not return a Status.
   template <typename Function, typename... Arguments>
   auto Call(Function function, Arguments&&... arguments) const {
     using Result = std::decay_t<std::invoke_result_t<Function, BaseCommander&, Arguments...>>;

@@ -19,24 +19,24 @@ namespace ding {
 
 class BaseSerialCommander {
  public:
-  // `policy` may be null: there are no settings then. So may be `evaluator` and `buffer`, which the
-  // commander only keeps for commanders that derive from it.
+  // `policy` may be null: there are no settings then. `evaluator` and `buffer` are only for derived
+  // commanders, and may be null, too.
   BaseSerialCommander(const LearnerView* learner, const ISerialCollector* collector,
                       CommandMode* policy, const ISerialEvaluator* evaluator = nullptr,
                       const IBuffer* buffer = nullptr);
 
   // Returns the settings for the next Collect(), given the progress of learner and collector.
   NamedValues Step();
-  // Returns the settings for the next batch of the learner, such as the learning rate. `envstep` is
-  // the number of env steps that the learner knows of, which may be less than that of a collector
-  // that works at the same time.
+  // Returns the settings for the next batch of the learner, such as the learning rate. `envstep`
+  // are the env steps that the learner knows of; a collector that works at the same time may be
+  // ahead.
   NamedValues LearnSettings(int64_t envstep);
 
   const ISerialEvaluator* evaluator() const { return evaluator_; }
   const IBuffer* buffer() const { return buffer_; }
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
-  // The progress that the policy was asked with last: "learner_step" and "envstep".
+  // The progress at the last call of the policy: "learner_step" and "envstep".
   const NamedValues& info() const { return info_; }
 
  private:

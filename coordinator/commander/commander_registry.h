@@ -24,29 +24,28 @@ struct CommanderDeps : ComponentDeps {
   CommanderDeps() = default;
   CommanderDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: above
 
-  // Gives the settings of collecting tasks, as functions of the progress of the run. It may be
-  // null, and must outlive the commander.
+  // Gives the settings of collecting tasks, as functions of the progress of the run. May be null;
+  // must outlive the commander.
   CommandMode* policy = nullptr;
   // The mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
-  // Whether a confirmation, with fresh episodes, must reach the stop value, too
+  // Whether a confirmation with fresh episodes must also reach the stop value
   // (CollectorTask.confirmation).
   bool confirms = false;
   // Whether rows are collected. If not, the learner learns from a data set, and all collecting
   // tasks are evaluations.
   bool collects = true;
-  // Whether there is an env to evaluate in. If rows are collected, there is, but nothing is
-  // evaluated in lockstep.
+  // Whether the run evaluates. It does not in lockstep, and in runs with a data set without an env.
   bool evaluates = true;
   // Whether collecting tasks are given in rounds: as many as collector_task_space for each version
   // of the policy.
   bool lockstep = false;
-  // The env steps of an earlier run that this run continues: it counts on from there.
+  // The env steps at which this run begins to count, if it continues an earlier run.
   int64_t first_env_step = 0;
   // The least number of train iterations between two log lines about collected data.
   int64_t collect_print_freq = 0;
-  // Whether an opponent learns beside the policy, and what gives the settings of its collecting
-  // tasks, as `policy`.
+  // Whether an opponent learns beside the policy. `opponent` gives the settings of its collecting
+  // tasks, as `policy` does for the policy.
   bool has_opponent = false;
   CommandMode* opponent = nullptr;
   // The opponents that the evaluations of a league play.
@@ -72,8 +71,8 @@ struct CommanderDescriptor {
 };
 Registry<CommanderDescriptor>& CommanderRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument says why the type refuses
-// config.params, or else reports every other problem of the config at once.
+// kNotFound lists the linked names. kInvalidArgument says why the type refuses config.params, or
+// else reports all other problems of the config at once.
 absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
     const CommanderConfig& config, const CommanderDeps& deps);
 absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderConfig& config);

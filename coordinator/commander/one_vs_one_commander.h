@@ -6,14 +6,14 @@
 //         │   └── train iterations, versions of the policy: snapshots
 //         └────── results of collecting tasks: the payoff
 //
-// Evaluations are games against opponents that the env plays, beginning with the easiest one. When
-// an evaluation is won (more than 70 % of its games, or as EvalOpponent says), the next ones are
-// against the next opponent. The run has converged when an evaluation against the hardest opponent
-// is won with a mean return of at least stop_value.
+// Evaluations are games against opponents that the env plays, beginning with the easiest one. After
+// a won evaluation (EvalOpponent), the next ones are against the next opponent. The run has
+// converged when an evaluation against the hardest opponent is won with a mean return of at least
+// stop_value.
 //
-// Player 0 of a task is the policy that learns. It has seat 0 of the env in every other collecting
-// task, and seat 1 in the tasks between them. Snapshots are versions of the policy that the
-// coordinator does not delete (KeepsPolicy()).
+// Player 0 of a task is the learning policy. It alternates between seats 0 and 1 of the env from
+// one collecting task to the next. Snapshots are versions of the policy that the coordinator keeps
+// (KeepsPolicy()).
 //
 // Metrics: those of SoloCommander, and with each snapshot "league_iter/historical_players",
 // ".../min_win_rate", ".../rating_mu" and ".../rating_sigma".
@@ -90,8 +90,8 @@ class OneVsOneCommander : public SoloCommander {
 
   bool MayConverge() const override { return beat_hardest_; }
   void AddPlayers(CollectorTask* task);
-  // Notes the result of an evaluation: whether it has beaten the hardest opponent, and which
-  // opponent is next.
+  // Notes the result of an evaluation: whether the hardest opponent is beaten, and which opponent
+  // is next.
   void Judge(const CollectorTask& evaluation, const CollectorFinished& info);
   void Report(const CollectorTask& task, const CollectorFinished& info);
   void MeasureLeague() const;

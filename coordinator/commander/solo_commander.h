@@ -3,13 +3,13 @@
 // buffer and evaluations.
 //
 //     learner task      policy_<n>, buffer_<n> ──► collector tasks for both, the first an evaluation
-//         │ its worker dies                          and then one whenever eval_interval is over
-//         ├──► the same policy and buffer again, to be resumed
-//         │ train_iterations are done
-//         │ or it is given up
+//         │                                          and then one every eval_interval
+//         │ its worker dies
+//         ├──► the same policy and buffer again, with `resume`
+//         │ train_iterations are done, or give_up() returns true
 //         ├──► another policy and buffer
-//         │ an evaluation reaches stop_value, and so does its confirmation
-//         └──► no task any more. The run has converged when all of its policies have
+//         │ an evaluation and its confirmation reach stop_value
+//         └──► no further task. The run has converged when all of its policies have converged
 //
 // Evaluations: an evaluation takes the place of a collecting task. A policy has at most one at a
 // time, and between two of them a collecting task begins, so that evaluations that take longer than
@@ -20,25 +20,25 @@
 // plays fresh episodes with the same version of the policy. Their mean return minus its standard
 // error must reach stop_value, too.
 //
-// The best version of a policy is the one with the highest mean return, where that of a
-// confirmation replaces that of its evaluation. The status of the run names it, and it stays in the
+// The best version of a policy has the highest mean return; the return of a confirmation replaces
+// the return of its evaluation. The status of the run names the best version, and it stays in the
 // store.
 //
-// Turns: the next task is for the policy with the fewest running collecting tasks and evaluations,
-// and among equals for the one with the fewest env steps. A policy that begins later starts to
-// count with the lowest count of the others. Policies whose learner has not published a version yet
-// get tasks only if there are no others.
+// Scheduling: the next task is for the policy with the fewest running collecting tasks and
+// evaluations, and among equals for the one with the fewest env steps. A policy that begins later
+// starts with the lowest count of the others. Policies whose learner has not published a version
+// yet get tasks only if there are no others.
 //
 // Opponents (Options::has_opponent): the second of two policies is the opponent of the first in a
-// game of two. Its learner task is named "opponent", and it is never evaluated: the run has
-// converged when the first policy has. Each task is for one of the two, whose rows are collected;
-// the other one plays the version that was the newest when the task was given. The policy has seat
-// 0, also in the opponent's tasks. No task is given before both have published a version.
+// game of two. Its learner task is named "opponent". It is never evaluated: the run has converged
+// when the first policy has. Each task collects rows of one policy; the other policy plays the
+// version that was the newest when the task was given. The first policy has seat 0, also in the
+// opponent's tasks. No task is given before both have published a version.
 //
-// Metrics: those of finished tasks are "collector_iter/...", "collector_step/...",
-// "evaluator_iter/..." and "evaluator_step/...", with the names of serial runs; with several
-// policies "policy_<n>_collector_iter/..." and so on. Collecting tasks may finish hundreds of times
-// a second, so those within log_interval and log_train_iters are one measurement.
+// Metrics: finished tasks write "collector_iter/...", "collector_step/...", "evaluator_iter/..."
+// and "evaluator_step/...", with the names of serial runs; with several policies
+// "policy_<n>_collector_iter/..." and so on. Collecting tasks may finish hundreds of times a
+// second, so all tasks within log_interval and log_train_iters are one measurement.
 //
 // Ownership: as BaseCommander. The command mode must outlive it.
 // Threads:   as BaseCommander.
@@ -93,21 +93,21 @@ class SoloCommander : public BaseCommander {
     // The least time between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
     int64_t log_train_iters = 0;    // the least number of train iterations between two of them
-    Resources collector_resources;  // what a worker must have for a task
+    Resources collector_resources;  // the resources that a task needs
     Resources learner_resources;
     // The mean return of an evaluation at which a policy has converged, if its training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
-    bool confirms = false;          // whether a confirmation must reach it, too
-    double stop_after_seconds = 0;  // seconds since it was made; no policy converges before
-    int64_t first_env_step = 0;     // the env steps of an earlier run that this one continues
-    // Called when an evaluation has reached stop_value; returns whether the policy has converged
-    // then. Null: it has.
+    bool confirms = false;          // whether a confirmation must also reach it
+    double stop_after_seconds = 0;  // no policy converges in so many seconds after the creation
+    int64_t first_env_step = 0;     // as in CommanderDeps
+    // Called when an evaluation has reached stop_value; returns whether the policy has converged.
+    // Null: it has.
     std::function<bool()> may_converge;
     // Called for the learner task of each new policy, with the other policies. It may give the task
     // settings, resources or an init_policy. Null: the task stays as it is.
     std::function<void(const TrainedPolicies& others, LearnerTask* task)> prepare;
-    // Called with each report of a learner; returns whether its policy is given up for a new one.
-    // Null: it never is.
+    // Called with each report of a learner; returns whether to replace its policy by a new one.
+    // Null: never.
     std::function<bool(const TrainedPolicy& policy, const TrainedPolicies& all)> give_up;
   };
   // Returns a sentence for each option that is out of range.
@@ -149,8 +149,8 @@ class SoloCommander : public BaseCommander {
     return {state_.last_eval_return().begin(), state_.last_eval_return().end()};
   }
 
-  // Forgets the best versions, because later evaluations are harder: the next one is then the best
-  // in any case.
+  // Forgets the best versions, because later evaluations are harder: the next evaluated version
+  // becomes the best.
   void ForgetBest() { state_.clear_best(); }
 
   // The policies that are trained or have converged, in the order in which they began.
@@ -188,7 +188,7 @@ class SoloCommander : public BaseCommander {
   bool EvaluationIsDue(const TrainedPolicy& policy) const;
   // With an opponent: whether the policy is the opponent.
   bool IsOpponent(const TrainedPolicy& policy) const;
-  // Returns the newest version of the one that plays against the policy; null if there is none yet.
+  // Returns the newest version of the policy's opponent; null if there is none yet.
   const PolicyVersion* NewestOfOther(const TrainedPolicy& policy) const;
   void AddPlayers(const TrainedPolicy& policy, const PolicyVersion& other,
                   CollectorTask* task) const;

@@ -1,11 +1,11 @@
-// Applies events to the state of a run, writes what must survive, and carries out what the events
-// want done.
+// Applies events to the state of a run, writes their records to the journal, and then carries out
+// their effects.
 //
 //     Apply(event) ──► state ──► effects ─┐
 //     Apply(event) ──► state ──► effects ─┴─► Commit(): Journal::Append, then send, delete, log
 //
-// If the journal cannot be written, nothing of what was applied becomes visible until it can: call
-// Commit() again, and apply nothing meanwhile but the end of the run.
+// If the journal cannot be written, the effects wait: call Commit() again, and apply only the end
+// of the run meanwhile.
 //
 // Threads: thread-compatible. coordinator.cc calls it from one thread at a time.
 #ifndef DING_WORKER_COORDINATOR_CORE_RUN_DRIVER_H_
@@ -42,16 +42,16 @@ class RunDriver {
 
   // Applies the event at this time.
   Result Apply(int64_t now_nanos, Event* event);
-  // Returns workers with data that no longer wait, and what became of the data.
+  // Returns the workers whose data no longer wait, and the outcome for the data.
   std::vector<std::pair<uint32_t, absl::Status>> TakeHandled() {
     return std::exchange(state_.effects.handled, {});
   }
-  // Writes what must survive; if this succeeds, carries out the effects. Otherwise the run pauses.
+  // Writes the records; if this succeeds, carries out the effects. Otherwise the run pauses.
   absl::Status Commit(int64_t now_nanos);
   // OK, or why the run pauses.
   const absl::Status& paused() const { return paused_; }
 
-  // Ends the run, although it may pause. What could not be written is not acknowledged any more.
+  // Ends the run, even if it pauses. Unwritten rows are not acknowledged any more.
   void End(int64_t now_nanos, const std::string& reason);
   // As Coordinator::CloseJournal().
   absl::Status CloseJournal(int64_t now_nanos);

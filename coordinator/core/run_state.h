@@ -13,14 +13,14 @@
 //     TaskBuffer        the rows of a learner's task, and the demands for them
 //     PolicyCatalogue   versions of policies
 //     RunProgress       time, steps, budgets
-//     UnwrittenRecords  what has to be written down
+//     UnwrittenRecords  records for the journal
 //   the functions that change it, by subject (transitions.h):
 //     apply.cc        an event comes, workers join and leave, the run ends
 //     data.cc         items of collectors, demands of learners
 //     messages.cc     all other messages of workers
 //     tasks.cc        which worker does what
-//     evaluations.cc  results that count, and witnesses for those that are doubted
-//     claims.cc       false claims of workers, failures, and who is sent away
+//     evaluations.cc  results that count, and witnesses for doubtful ones
+//     claims.cc       false claims and failures of workers, and sending workers away
 //     recovery.cc     the state in a journal, and a state from a journal
 //     operators.cc    what operators see and request
 //
@@ -67,14 +67,13 @@ inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
 // The reason for the end of a run that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
-// How often data that wait for room are tried again, since the rate control of buffers fades with
-// time.
+// The retry period of waiting data: the counts of a buffer's rate limiter decay with time.
 inline constexpr absl::Duration kRetryPeriod = absl::Milliseconds(5);
-// The journal is written at least so often: writing is how a coordinator learns that another one
-// has taken its place.
+// The journal is written at least so often: a failed write tells a coordinator that another one has
+// taken its place.
 inline constexpr absl::Duration kWritePeriod = absl::Seconds(10);
 
-// What the driver has to do for the events that were applied.
+// The actions of the driver for the applied events.
 struct Effects {
   struct Line {
     LogSeverity severity = LogSeverity::kInfo;
@@ -85,26 +84,25 @@ struct Effects {
   std::vector<std::pair<uint32_t, CoordinatorMessage>> messages;  // to workers
   std::vector<std::string> deleted;                               // keys of the store
   std::vector<Line> lines;
-  // Workers with data that no longer wait, and what became of the data.
+  // Workers whose data no longer wait, and the outcome for the data.
   std::vector<std::pair<uint32_t, absl::Status>> handled;
-  // Tasks were given or taken: ask TimeToNextEvent() anew.
+  // Tasks were given or taken: call TimeToNextEvent() again.
   bool timer_changed = false;
 };
 
-// What became of an event.
+// The outcome of an event.
 struct Outcome {
   absl::Status status;    // an error of a worker's message means that the message is invalid
   uint32_t admitted = 0;  // the number of the worker
   std::string reply;      // to the operator
-  bool waits = false;     // the data of the message wait; Effects::handled says what became of them
+  bool waits = false;     // the data of the message wait; Effects::handled has their outcome later
 };
 
-// What has to be written into the journal before anything is told to anyone. Records keep the order
-// in which they were noted. The state of the run and the state of the commander are written once,
-// behind them.
+// Records that must be in the journal before any message is sent. They keep the order in which they
+// were noted. The state of the run and the state of the commander are written once, after them.
 class UnwrittenRecords {
  public:
-  // With `keeps` false there is no journal, and nothing is noted.
+  // If `keeps` is false, there is no journal, and nothing is noted.
   explicit UnwrittenRecords(bool keeps) : keeps_(keeps) {}
 
   // Say that the state of the run, or the state of the commander, has changed.
@@ -166,7 +164,7 @@ struct DoubtedEvaluation {
   CollectorTask task;   // as the commander gave it
   CollectorFinished result;
   CollectorTask witness_task;
-  bool waits = true;  // no worker has the task of the witness
+  bool waits = true;  // whether no worker has the witness's task yet
 };
 
 // Tasks of one kind (all that train one policy, or all that act by it) that have failed in a row.
@@ -262,14 +260,14 @@ struct RunState {
   Effects effects;            // of the events that were applied; the driver takes them
 };
 
-// Changes the state as the event says, and adds to its effects. They must not be seen before the
-// records are written that TakeRecords() returns. Several events may share one call of it.
+// Applies the event to the state, and adds to its effects. Carry them out only after the records of
+// TakeRecords() are written. Several events may share one call of TakeRecords().
 Outcome Apply(const Event& event, RunState* run);
 
-// Returns records of all that has changed since the last call and must survive the process.
+// Returns records of all durable changes since the last call.
 std::vector<JournalRecord> TakeRecords(RunState* run);
 
-// The time after which a timer event is needed although nothing else happens.
+// The time until the next timer event is due.
 absl::Duration TimeToNextEvent(const RunState& run);
 
 // Continues the run of the journal, if it has one. `list_keys` as in Coordinator::Parts. Call it
@@ -280,8 +278,8 @@ absl::Status Recover(
         list_keys,
     RunState* run);
 
-// Forgets all that is left at the end of the program. With `keeps_data` chunks and policies stay in
-// the store.
+// Forgets all rows and policies at the end of the program. With `keeps_data` their data stay in the
+// store.
 void Forget(bool keeps_data, RunState* run);
 
 // Returns whether a witness has this task: the commander did not give it.

@@ -1,5 +1,4 @@
-// The functions of the coordinator that change a RunState, as far as more than one source calls
-// them.
+// Functions that change a RunState and are called from several sources of the coordinator.
 #ifndef DING_WORKER_COORDINATOR_CORE_TRANSITIONS_H_
 #define DING_WORKER_COORDINATOR_CORE_TRANSITIONS_H_
 
@@ -25,12 +24,12 @@ void CheckBudget(RunState* run);
 // In data.cc: messages with data and demands. An error means that the message is invalid.
 absl::Status HandleCollectorData(RunState* run, Worker* sender, const CollectorData& data);
 absl::Status HandleLearnerDemand(RunState* run, Worker* sender, const LearnerDemand& demand);
-// Notes how far a collecting task says that it is, and how many rows it has pushed. Steps count as
-// far as rows support them.
+// Notes the steps that a collecting task claims, and the rows that it has pushed. Steps count only
+// as far as rows support them.
 void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task);
 // Answers demands for as long as there are rows.
 void Serve(RunState* run, TaskBuffer* buffer);
-// Tries the data again that wait for room.
+// Tries waiting data again.
 void RetryHeldData(RunState* run);
 // Forgets the data of a worker that is gone.
 void DropHeldData(RunState* run, Worker* sender);
@@ -58,7 +57,7 @@ void DropFinishedPolicies(RunState* run);
 // Returns the buffer; makes it, with these settings, if it does not exist.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::string& buffer_id,
                                                      std::vector<std::string> settings);
-// These have data deleted.
+// Have data deleted.
 void ForgetKeys(RunState* run, const std::vector<std::string>& keys);
 void ForgetChunks(RunState* run, const std::vector<int64_t>& chunks);
 void ForgetRemoved(RunState* run, TaskBuffer* buffer);
@@ -68,7 +67,7 @@ void ForgetUnannounced(RunState* run, const Worker& worker);
 void CountResult(RunState* run, const CollectorTask& task, const CollectorFinished& info);
 void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& task,
                      const CollectorFinished& info);
-// Asks the stoppers whether the run ends, if none was asked for a while.
+// Asks the stoppers whether the run ends, if the last time is long enough ago.
 void AskStoppersIfDue(RunState* run);
 // The time until they are asked; infinite if there are none.
 absl::Duration TimeToAskStoppers(const RunState& run);

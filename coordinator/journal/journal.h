@@ -1,13 +1,12 @@
-// A record of what must survive the coordinator's process. The coordinator appends to it before it
-// tells anybody what has happened.
+// The durable state of a coordinator. The coordinator appends to it before it sends messages.
 //
-//   push ─────────────────────────────► a record of the log, until all its chunks have left their buffer
-//   state, commander, a task ─────────► a part of the log's snapshot, in the place of the one before; a task that is over
-//                                       leaves none
-//   a chunk left its buffer ──────────► "removed/<chunk>", until its push needs no record any more
+//   push ─────────────────────► a record of the log, until all its chunks have left their buffer
+//   state, commander, task ───► a part of the log's snapshot; a new value replaces the old one, and
+//                               the part of a task goes when the task is over
+//   a chunk left its buffer ──► "removed/<chunk>", until the record of its push is deleted
 //
-// A record or part has a CRC-32C, so that a page that a disk has changed is noticed. A log that may
-// lose something (Redis) is held in memory, too, and written anew when it has.
+// Each record or part has a CRC-32C, which detects damage by a disk. The records of a log that may
+// lose some (Redis) are also in memory, and are written again after a loss.
 //
 // Ownership: owns the log.
 // Threads:   thread-compatible.
@@ -41,11 +40,11 @@
 
 namespace ding {
 
-// What a journal says of a run, but the rows.
+// The content of a journal without the rows.
 struct RecordedRun {
   StateRecord state;
   std::string commander;  // its state
-  // The tasks that were given and are not over.
+  // The tasks that are given and not over.
   std::vector<LearnerTask> learner_tasks;
   std::vector<CollectorTask> collector_tasks;
 };
@@ -56,10 +55,10 @@ class Journal {
   //   kDataLoss  a record is damaged
   static absl::StatusOr<std::unique_ptr<Journal>> Open(std::unique_ptr<Log> log);
 
-  // Appends all of the records or, after an error, none of them. After kUnavailable it is not
-  // known: the next call must begin with the same records, which are then written once.
+  // Appends the records atomically. After kUnavailable the outcome is unknown: the next call must
+  // begin with the same records, which are then written once.
   absl::Status Append(absl::Span<const JournalRecord> records);
-  // Returns when all that was appended is on the disk.
+  // Returns when all records are on the disk.
   absl::Status Sync() { return log_->Sync(); }
 
   // Returns nullopt if nothing has happened yet.
@@ -82,7 +81,7 @@ class Journal {
   struct Push {
     std::vector<int64_t> chunks;
     size_t left = 0;    // how many chunks are live
-    std::string bytes;  // its record, if it is not in the log yet, or the log may lose it
+    std::string bytes;  // its record, if the log does not have it yet or may lose it
   };
   // What a call of Append() changes.
   struct Addition {
@@ -112,7 +111,7 @@ class Journal {
   std::optional<Addition> unknown_;  // the last call failed, and may have been written all the same
 };
 
-// Returns a record as the log has it, and back. kDataLoss: it is none, or damaged.
+// Encode and decode a record of the log. kDataLoss: it is no record, or damaged.
 std::string EncodeJournalRecord(const JournalRecord& record);
 absl::StatusOr<JournalRecord> DecodeJournalRecord(absl::string_view bytes);
 

@@ -1,13 +1,12 @@
 // Finds the readable records of a damaged journal file, and makes a journal of them, for `ctl
 // journal check` and `repair`.
 //
-//   CheckJournal ──► JournalReport: what SQLite says of the file, which records are whole, what a resume finds in them
-//   RepairJournal    a new file of the whole records ──► in the place of the old one, which is kept
+//   CheckJournal ──► JournalReport: SQLite's check, the whole records, the state after a resume
+//   RepairJournal    a new file of the whole records ──► replaces the old file, which is kept
 //
-// Both read a copy, so that the file stays as it is. It is safe to go on without a record that was
-// lost: a lost push only costs its rows. After a lost removal, rows come back whose data are gone,
-// and a resume drops these. Of all other records the last one counts, and tasks that seem to run
-// count as failed.
+// Both read a copy, so that the file does not change. A run may safely continue without lost
+// records: a lost push only costs its rows. A lost removal brings back rows without data, which a
+// resume drops. Of all other records only the last one counts, and running tasks count as failed.
 //
 // Threads: thread-safe (pure functions).
 // Errors:  every message names the file.
@@ -15,7 +14,7 @@
 //                        process is using it
 //   kInvalidArgument     the path is not a regular file
 //   kNotFound            there is no file
-//   kDataLoss            the beginning of the file is damaged, so that nothing of it can be read
+//   kDataLoss            the beginning of the file is damaged, so that nothing can be read
 //
 // Example: worker/ctl_main.cc.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_JOURNAL_CHECK_H_
@@ -30,7 +29,7 @@
 
 namespace ding {
 
-// The state with which a coordinator would begin that resumes the run from some of the records.
+// The state with which a coordinator would resume from some of the records.
 struct JournalSummary {
   // OK if a coordinator can resume from the records, or why it cannot.
   absl::Status status;
@@ -44,7 +43,7 @@ struct JournalSummary {
 };
 
 struct JournalReport {
-  // Whether nothing is damaged. A resume refuses the file if something is.
+  // Whether the file is undamaged. A resume refuses a damaged file.
   bool whole() const { return damage.empty() && damaged_places == 0; }
   // Returns the report as text for people.
   std::string ToString() const;
@@ -61,10 +60,9 @@ struct JournalReport {
 absl::StatusOr<JournalReport> CheckJournal(const std::string& path);
 
 // Writes a new file with the whole records. Keeps the old file as `<path>.damaged` or, if that
-// exists, `<path>.damaged.2` and so on. Changes nothing if the whole file is intact. Returns a
-// description, for people, of what was done.
-//   kFailedPrecondition  a run could not be resumed from the records that would be kept; nothing is
-//                        changed
+// exists, `<path>.damaged.2` and so on. Changes nothing if the file is intact. Returns a
+// description of the repair, for people.
+//   kFailedPrecondition  a run could not be resumed from the whole records; nothing is changed
 //   kResourceExhausted   the disk is full; nothing is changed
 absl::StatusOr<std::string> RepairJournal(const std::string& path);
 

@@ -1,10 +1,10 @@
 // A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite
 // applies when the file is opened again.
 //
-// The file is locked: who opens it second is refused. A file system without locks is refused, too.
+// The file is locked: a second Open() is refused. A file system without locks is refused, too.
 //
 // Threads: thread-compatible.
-// Errors:  those of Log but kUnavailable and kAborted; every message names the file.
+// Errors:  those of Log except kUnavailable and kAborted; every message names the file.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_SQLITE_LOG_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_SQLITE_LOG_H_
 
@@ -38,7 +38,7 @@ class SqliteLog : public Log {
   //   kInvalidArgument     the path is not a regular file
   static absl::StatusOr<std::unique_ptr<SqliteLog>> Open(const std::string& path,
                                                          const LogOptions& options);
-  // Opens a copy of the file `name`, which may be damaged, to read what is left of it.
+  // Opens a copy of the file `name`, which may be damaged, to read its whole records.
   //   kDataLoss            nothing of it can be read
   //   kFailedPrecondition  it is no log, or of another version
   static absl::StatusOr<std::unique_ptr<SqliteLog>> OpenCopy(const std::string& copy,
@@ -54,17 +54,16 @@ class SqliteLog : public Log {
   int64_t size_bytes() override;
 
   const std::string& run() const { return run_; }
-  // Returns what SQLite says about the structure of the file; empty: it is whole.
+  // Returns SQLite's report about the structure of the file; empty: it is whole.
   std::string CheckIntegrity();
-  // Like Read(), but leaves out what cannot be read. Returns the number of places that were left
-  // out.
+  // Like Read(), but skips unreadable places. Returns their number.
   absl::StatusOr<int64_t> ReadWhole(const Visitor& visit);
 
  private:
   SqliteLog(std::string path, LogSync sync) : path_(std::move(path)), sync_(sync) {}
 
   absl::Status Connect(const std::string& file);
-  // Make the tables, or check those that are there.
+  // Make the tables, or check the existing ones.
   absl::Status Create(const std::string& run);
   absl::Status CheckFormat();
   absl::Status CheckContent(const std::string& run);
@@ -97,7 +96,7 @@ class SqliteLog : public Log {
 //   kFailedPrecondition  what it is, and how to go on with its run
 absl::Status CheckLogVersion(const std::string& path);
 
-// Returns the process that uses the file; none: nobody does.
+// Returns the process that uses the file; nullopt: none does.
 //   kFailedPrecondition  its file system has no locks
 absl::StatusOr<std::optional<int64_t>> LogFileUser(const std::string& path);
 

@@ -1,5 +1,5 @@
-// What the games of a league say of its players: their results (BattleSharedPayoff), and ratings by
-// them (LeagueMetric).
+// Statistics of the games of a league: results of pairs of players (BattleSharedPayoff), and
+// ratings (LeagueMetric).
 //
 // Ownership: values.   Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_

@@ -1,5 +1,5 @@
-// The processes of the coordinator: its real code, with a commander and a buffer that check what is
-// done with them.
+// The processes of the coordinator: its real code, with a commander and a buffer that check their
+// calls.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_COORDINATORS_H_

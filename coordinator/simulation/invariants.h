@@ -1,4 +1,4 @@
-// What must always hold, and what has happened so far that says so.
+// The invariants of the simulation, and the history by which they are checked.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_INVARIANTS_H_

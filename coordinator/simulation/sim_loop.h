@@ -1,5 +1,4 @@
-// The clock of the simulation, and all that is to happen, in the order of time. It also keeps the
-// result of the run.
+// The clock and the event queue of the simulation. It also keeps the result of the run.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_SIM_LOOP_H_
@@ -46,7 +45,7 @@ class SimLoop {
     const double factor = rng_.UniformInt(20) == 0 ? 20 : 2;
     return 1 + static_cast<int64_t>(static_cast<double>(mean) * factor * rng_.Uniform());
   }
-  // Lets happen what is next. Returns false if there is nothing, or only after kMaxTime.
+  // Runs the next event. Returns false if there is none before kMaxTime.
   bool Step() {
     if (queue_.empty() || queue_.front().nanos > kMaxTime) return false;
     std::pop_heap(queue_.begin(), queue_.end());

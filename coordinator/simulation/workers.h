@@ -1,4 +1,4 @@
-// The processes of the workers. What they know of their tasks is kept by the real code of workers.
+// The processes of the workers. The real code of workers keeps the state of their tasks.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_WORKERS_H_

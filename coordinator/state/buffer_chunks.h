@@ -4,11 +4,11 @@
 //     Add ──► held ──Leave──► left ──TakeDeletable──► (deleted)
 //               │ MarkBad       │ MarkBad
 //               ▼               ▼
-//              bad ──Leave──► (gone)           the rows of a bad one stay in the buffer until they
-//                                              leave by its rules, and are not drawn meanwhile
+//              bad ──Leave──► (gone)           the rows of a bad chunk stay in the buffer until its
+//                                              rules evict them, and are not drawn meanwhile
 //
-// A chunk that has left may be in the answers to all demands that began to be drawn before it left.
-// So it waits until these are read, and for no later one:
+// A chunk that has left may be in the answers to all demands whose drawing began before. So it
+// waits until these are read, but not for later demands:
 //
 //     BeginDraw(1)   BeginDraw(2)   Leave(chunk 7)   BeginDraw(3)   Read(2)
 //     ─────┴──────────────┴───────────────┴───────────────┴────────────┴───► TakeDeletable: 7
@@ -60,8 +60,8 @@ class BufferChunks {
   void ForgetReader() { unread_.clear(); }
   // Returns the number of demands that were drawn, and whose answers were not read yet.
   size_t unread() const { return unread_.size(); }
-  // Forgets the chunks that have left and that no learner reads any more. Returns them in the order
-  // in which they left.
+  // Forgets the chunks that have left and that no learner still reads. Returns them in the order in
+  // which they left.
   std::vector<int64_t> TakeDeletable();
 
   // The number of good chunks that lie in the store.

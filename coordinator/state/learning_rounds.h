@@ -1,5 +1,5 @@
-// The rounds in which the learner of an on-policy policy uses the rows of a parallel run: each
-// round is learned from once, and gives the next version of the policy.
+// The rounds of an on-policy policy in a parallel run: the learner learns from each round once, and
+// then publishes the next version of the policy.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_COORDINATOR_STATE_LEARNING_ROUNDS_H_
@@ -12,8 +12,8 @@ namespace ding {
 struct LearningRounds {
   int64_t rows = 0;            // items of a round, at least 1
   int64_t hand_over_rows = 0;  // items that a collector usually hands over together, at least 1
-  // How many rounds are collected while the learner learns. The policy of their rows is as many
-  // versions older than the learner's. With 0, collectors wait until the learner demands a round.
+  // How many rounds are collected while the learner learns. Their policy is that many versions
+  // older than the learner's. With 0, collectors wait until the learner demands a round.
   int64_t ahead = 1;
 };
 

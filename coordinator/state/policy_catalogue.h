@@ -1,7 +1,7 @@
 // The versions of each policy: which ones were published, and which ones are still stored.
 //
-//     CheckNext ──► Publish ──► stored ──DropOld, DropFinished──► keys that are to be deleted
-//                                          the two newest versions stay, and those that are kept
+//     CheckNext ──► Publish ──► stored ──DropOld, DropFinished──► keys to delete
+//                                          the two newest versions and kept versions stay
 //
 // A policy is finished when its learner's task is over, until another task trains it again.
 //

@@ -4,19 +4,17 @@
 //                                │
 //     Removed ──► chunks that left ──► chunks()->TakeDeletable
 //
-// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of
-// the run. While a demand waits because there are too few rows, no push waits: the learner could
-// not go on without it.
+// Limits decide when a push or a draw has to wait, by the rows pushed and drawn since the beginning
+// of the run. While a demand waits for rows, no push waits, because the learner needs it.
 //
 // With Limits::rounds a buffer has the rows of an on-policy policy. A demand draws a round: the
-// oldest rows, each once. Rows that were collected by too old a policy (LearnerDemand.collect_iter)
-// are left out. Collectors wait after a push, until rows are wanted again:
+// oldest rows, each once. Rows of too old a policy (LearnerDemand.collect_iter) are left out.
+// Collectors wait after a push until rows are wanted again:
 //
-//     rows there + rows that are being collected  <  LearningRounds::ahead rounds, and one that a
-//                                                 demand waits for
+//     rows in the buffer + rows being collected  <  `ahead` rounds + a round if a demand waits
 //
-// Then no row is learned from more than `ahead` versions after the version that collected it. The
-// rows that are being collected are estimated from the number of collectors.
+// So no row is used more than `ahead` versions after the version that collected it. The number of
+// rows being collected is estimated from the number of collectors.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible.
@@ -55,13 +53,13 @@ class TaskBuffer {
  public:
   struct Limits {
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // The first rows that are pushed, for which collectors act at random. No row is drawn before
-    // they are there, and they do not count in the replay ratio.
+    // The number of first rows, for which collectors act at random. No row is drawn before they are
+    // pushed, and they do not count in the replay ratio.
     int64_t random_rows = 0;
     std::optional<LearningRounds> rounds;  // for an on-policy policy
   };
 
-  // At most so many demands wait for data, and at most so many answers are not read.
+  // The most demands that wait for data, and the most answers that are not read.
   static constexpr size_t kMaxWaitingDemands = 64;
   static constexpr size_t kMaxUnreadDemands = 1024;
 
@@ -72,7 +70,8 @@ class TaskBuffer {
   // The settings of the learner task for which the buffer was made.
   const std::vector<std::string>& settings() const { return settings_; }
   IBuffer* rows() const { return rows_.get(); }
-  // Sets the buffer, once. It is made after this object, because it reports to it what it removes.
+  // Sets the buffer, once. The buffer is made after this object, because it reports removed items
+  // to this object.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
 
   // Returns how many rows were pushed since the beginning of the run, also under earlier
@@ -83,9 +82,8 @@ class TaskBuffer {
   void AddEnvSteps(int64_t steps) { env_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
-  // Says that the buffer has got back the rows of an earlier coordinator. `record` has the counts
-  // of that coordinator, and the data of `rows_lost` rows are gone. Call it before anything else is
-  // pushed.
+  // Notes that the buffer has the rows of an earlier coordinator again. `record` has the counts of
+  // that coordinator, and the data of `rows_lost` rows are gone. Call it before the first push.
   void Recovered(const BufferRecord& record, int64_t rows_lost);
 
   // Returns whether CheckPush() and Pushed() must be called for each push; the answer does not
@@ -95,18 +93,18 @@ class TaskBuffer {
   bool holds_pushes() const {
     return limits_.replay_ratio.has_value() && limits_.replay_ratio->min > 0;
   }
-  // Asks whether that many rows may be pushed now.
+  // Checks whether `rows` rows may be pushed now.
   //   kUnavailable  the push has to wait
   absl::Status CheckPush(int64_t rows);
   // Counts rows that were pushed.
   void Pushed(int64_t rows);
   // Returns whether the buffer has the rows of an on-policy policy; the answer does not change.
   bool has_rounds() const { return limits_.rounds.has_value(); }
-  // The number of collectors at work for this buffer, without those that are held back.
+  // The number of collectors that work for this buffer, without waiting ones.
   int collecting() const { return collecting_; }
   void AddCollecting(int change) { collecting_ += change; }
-  // Asks whether a collector goes on when `rows` rows are there and `collecting` collectors are at
-  // work. Only for buffers with rounds.
+  // Checks whether a collector may continue, given the rows in the buffer and the number of
+  // collecting collectors. Only for buffers with rounds.
   //   kUnavailable  the collector has to wait
   absl::Status CheckGoOn(int64_t rows, int collecting) const;
   // Returns whether collectors of this buffer act at random for now.
@@ -125,17 +123,17 @@ class TaskBuffer {
   void ForgetLearner();
 
   // Appends a demand of the learner.
-  //   kResourceExhausted  too many demands wait, or the answers of too many are not reported read
+  //   kResourceExhausted  too many demands wait, or too many answers are not reported read
   absl::Status AddDemand(const LearnerDemand& demand);
   bool has_demand() const { return !demands_.empty(); }
   const LearnerDemand& first_demand() const { return demands_.front(); }
-  // Answers the first demand with as many of its batches as there are rows for, at least one; with
-  // `whole` with all of them. Rows of bad chunks are left out, and others are drawn in their place;
-  // a row may then be in a batch twice.
+  // Answers the first demand with as many of its batches as there are rows for, at least one; if
+  // `whole`, with all of them. Rows of bad chunks are replaced by other draws; a row may then be in
+  // a batch twice.
   //
-  // With rounds the answer has the oldest rows, at least as many as are demanded, and each once: if
-  // n times as many are there, an n-th of all; with `whole` all. Rows of bad chunks, and those that
-  // are too old, are left out of it.
+  // With rounds the answer has the oldest rows, each once, and at least as many as demanded: if n
+  // times as many are there, an n-th of all; if `whole`, all. Rows of bad chunks, and rows that are
+  // too old, are left out.
   //   kFailedPrecondition  there are too few rows, or the replay ratio allows no batch now: the
   //                        demand waits
   //   otherwise            the error of the buffer
@@ -143,7 +141,7 @@ class TaskBuffer {
   // The number of rows that were left out because they were too old, since this coordinator began.
   int64_t rows_too_old() const { return rows_too_old_; }
 
-  // Says that the buffer has removed these items.
+  // Notes that the buffer has removed these items.
   void Removed(const RemovedItems& removed);
   BufferChunks* chunks() { return &chunks_; }
 

@@ -1,9 +1,9 @@
-// The tasks that the commander has given and that no worker has yet.
+// The tasks that wait for a worker.
 //
 //     Add ──► waits ──TakeIf──► a worker gets it, or its buffer is closed
 //                └───TakeExpired──► no worker took it in time
 //
-// A task is a StartTask on all its way: from the commander, through this queue, to its worker.
+// The commander's task passes through this queue to its worker as a StartTask.
 //
 // Ownership: a value of RunState.
 // Threads:   thread-compatible.

@@ -1,5 +1,5 @@
-// The workers of a run: who is here, what each one does, who is free, and who must not come back
-// yet.
+// The workers of a run: which have joined, which task each one has, which are free, and which were
+// sent away.
 //
 //     NewNumber ──► Add ──► SetFree ──Assign──► has a task ──► SetFree ──► ... ──► Remove
 //
@@ -33,9 +33,8 @@
 namespace ding {
 namespace internal_coordinator {
 
-// A collector may claim at most so many env steps per row; more do not count. One step per row
-// would be too few: in a game against an older player every second step has a row, and an env may
-// drop episodes.
+// At most so many env steps count per row. One step per row would be too few: in a game against an
+// older player only every second step has a row, and an env may drop episodes.
 inline constexpr int64_t kStepsPerRow = 4;
 
 struct RunningTask {
@@ -77,8 +76,8 @@ struct AnnouncedItems {
   int64_t rows() const { return items.rows.rows(); }
 };
 
-// Data that wait: for room in their buffer or, once they are pushed, until their collector may go
-// on. The worker sends nothing more meanwhile.
+// Data that wait for room in their buffer or, once they are pushed, until their collector may
+// continue. No message of the worker is taken meanwhile.
 struct HeldData {
   CollectorData message;
   AnnouncedItems announced;
@@ -118,8 +117,7 @@ struct Worker {
   }
 };
 
-// Returns whether the task begins with that version, evaluates it, or plays against it for as long
-// as the task lasts.
+// Returns whether the task begins with that version, evaluates it, or plays against it.
 bool NeedsVersion(const StartTask& task, const PolicyVersion& version);
 
 class WorkerRoster {
@@ -127,7 +125,7 @@ class WorkerRoster {
   using Map = std::map<uint32_t, Worker>;
 
   uint32_t NewNumber() { return ++last_number_; }
-  // Notes that a worker had that number, which an earlier coordinator gave it.
+  // Notes that an earlier coordinator gave a worker that number.
   void NoteNumber(uint32_t number) {
     last_number_ = std::max(last_number_, number);
     earlier_number_ = last_number_;
@@ -148,21 +146,21 @@ class WorkerRoster {
   Map::const_iterator begin() const { return workers_.begin(); }
   Map::const_iterator end() const { return workers_.end(); }
 
-  // Says that the worker may be given a task.
+  // Marks the worker as free for a task.
   void SetFree(Worker* worker);
-  // Says that the worker gets no further task, and leaves when it has none.
+  // Marks the worker as draining: it gets no further task, and leaves when it has none.
   void Drain(Worker* worker);
-  // Returns a free worker of the role with all that is needed, which is not free any more: of
-  // several the one with the most CPUs, and of these the one that has been free for longest. It is
-  // not `except`. Null if there is none.
+  // Takes a free worker of the role, other than `except`, that has the needed resources: the one
+  // with the most CPUs, and among equals the one that has been free for longest. Null if there is
+  // none.
   Worker* Assign(Hello::Role role, const Resources& needed,
                  std::optional<uint32_t> except = std::nullopt);
   // Returns whether a worker of the role was ever assigned.
   bool HasAssigned(Hello::Role role) const { return assigned_.count(role) > 0; }
-  // Returns a sentence if no worker of the role has all that the task needs: what it needs, by the
-  // names of the config's fields, and what the best worker has. Workers with a task count; those
-  // that are draining do not. Returns nullopt if a worker has it all, and if there is no worker of
-  // the role.
+  // If no worker of the role has the resources of the task, returns a sentence with the needed
+  // resources, by the names of the config's fields, and those of the best worker. Workers with a
+  // task count, draining ones do not. Returns nullopt if a worker has enough, or if there is no
+  // worker of the role.
   std::optional<std::string> WhyUnmet(const StartTask& task) const;
 
   // Returns whether a worker runs the task.
@@ -174,13 +172,13 @@ class WorkerRoster {
   // Returns whether a collector other than this worker gets tasks.
   bool HasOtherCollector(uint32_t id) const;
   int collectors() const;
-  // Returns the collectors to drain so that `wanted` are left: those without a task first, and the
-  // newest first among both.
+  // Returns the collectors to drain so that `wanted` are left: first those without a task, then the
+  // others; the newest first in both cases.
   std::vector<uint32_t> Surplus(int64_t wanted) const;
   // Returns the names of all workers, and of the learners behind aggregators.
   std::vector<std::string> Names() const;
 
-  // Says that workers with its name and process id must not be admitted for ten minutes.
+  // Bars workers with its name and process id from joining for ten minutes.
   void NoteSentAway(const Hello& hello, const std::string& why, int64_t now_nanos);
   //   kFailedPrecondition  it was sent away less than ten minutes ago
   absl::Status CheckNotSentAway(const Hello& hello, int64_t now_nanos) const;

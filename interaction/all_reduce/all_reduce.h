@@ -8,7 +8,7 @@
 // in_process_all_reduce.h (threads of one process; tests).
 //
 // Every rank makes the same calls with the same sizes in the same order. After an error the group
-// cannot be used any more: the remaining ranks form a new group, with new ranks.
+// is unusable: the remaining ranks form a new group, with new ranks.
 //
 // Ownership: each rank owns its own object. Destroying it leaves the group, which ends the group.
 // Threads:   thread-compatible, except for Abort(), which any thread may call.
@@ -42,10 +42,10 @@ class AllReduce {
   // Replaces each value with its sum over all ranks.
   virtual absl::Status Sum(absl::Span<float> values) = 0;
   virtual absl::Status Sum(absl::Span<double> values) = 0;
-  // Replaces `bytes` with the bytes of rank 0, which may have any length.
+  // Replaces `bytes` with the bytes of rank 0, of any length.
   virtual absl::Status Broadcast(std::string* bytes) = 0;
 
-  // Leaves the group. Calls that wait, in this rank and in the others, return an error.
+  // Leaves the group. Waiting calls, in this rank and in the others, return an error.
   virtual void Abort() = 0;
 };
 
@@ -66,7 +66,7 @@ struct AllReduceOptions {
   int rank = 0;
   int world_size = 1;
   absl::Duration timeout = absl::Seconds(30);  // for connecting, and for each call
-  // The host of this process, by which the other ranks reach it.
+  // The host at which the other ranks reach this process.
   std::string host = "127.0.0.1";
 };
 

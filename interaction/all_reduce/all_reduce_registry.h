@@ -18,9 +18,9 @@ namespace ding {
 Registry<AllReduceCreator>& AllReduceRegistry();
 
 // Connects one rank to its group by the all-reduce of this type.
-//   kNotFound            the type is not linked: lists those that are
+//   kNotFound            the type is not linked; lists the linked types
 //   kFailedPrecondition  another rank has another type; names both
-//   kInternal            its factory threw an exception, or returned none
+//   kInternal            its factory threw an exception, or returned null
 //   else                 as for AllReduceCreator
 absl::StatusOr<std::unique_ptr<AllReduce>> create_all_reduce(absl::string_view type,
                                                              const AllReduceOptions& options,

@@ -7,13 +7,13 @@
 // Each value is added along the ring, from a rank that depends only on its index, and the sum is
 // copied to the others. So sums are the same in all ranks and in all runs.
 //
-// A rank accepts a connection only from the rank before it: that one knows a secret from the
-// rendezvous. Other connections are dropped. What the ranks send is not encrypted.
+// A rank accepts a connection only from the previous rank, which knows a secret from the
+// rendezvous. Other connections are dropped. The traffic is not encrypted.
 //
-// Memory: 256 KiB for each rank, and what Broadcast() returns. Errors: a rank that is lost closes
-// its connections. The next rank then fails and closes its own, and so on: so all ranks
-//         that wait return kUnavailable, with the name of the rank before them. Sizes and types
-//         that differ are noticed by the next rank, which names both.
+// Memory: 256 KiB for each rank, and the result of Broadcast().
+// Errors: a lost rank closes its connections. The next rank then fails and closes its own, and so
+//         on, so that all waiting ranks return kUnavailable with the name of the previous rank. If
+//         sizes or types differ, the next rank notices, and names both.
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_TCP_ALL_REDUCE_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_TCP_ALL_REDUCE_H_
 

@@ -33,14 +33,13 @@ ProtocolVersion CurrentProtocol();
 // kFailedPrecondition, with both versions, if the major number of `peer` is another one.
 absl::Status CheckProtocol(const ProtocolVersion& peer);
 
-// Checks a worker that joins again with `hello` against a worker that is there and said `other`.
-// kFailedPrecondition if `other` has taken its place: it has the same name, and is another process.
+// Checks a worker that joins again with `hello` against a present worker, which joined with
+// `other`. kFailedPrecondition if `other` has taken its place: the same name in another process.
 absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 
 // Parse a message that came from a peer.
 //   kInvalidArgument    `bytes` are not a message, or the message has no known content
-//   kResourceExhausted  the message would take more memory than a peer may cause
-//                       (base/parse_proto.h)
+//   kResourceExhausted  the message would take more memory than allowed (base/parse_proto.h)
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
 
@@ -49,8 +48,8 @@ absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view byt
 
 // An error if the demand has no batches, no rows, or too many rows.
 absl::Status CheckDemand(const LearnerDemand& demand);
-// An error if the numbers of priorities, ids and places of rows differ, or if the step is out of
-// range.
+// An error if there are not equally many priorities, ids and slots of rows, or if the step is out
+// of range.
 absl::Status CheckLearnerInfo(const LearnerInfo& info);
 // An error if there are more than kMaxGroupMembers, more than kMaxGroupStatusBytes, or a member has
 // members.
@@ -70,9 +69,9 @@ NamedValues FromSettings(const Settings& settings);
 // "collector", "learner" or "operator"; "unknown" for any other value.
 absl::string_view RoleName(Hello::Role role);
 
-// Checks the fields of workers' messages that can be checked without knowing the run: numbers must
-// be in the range that a run can count, and texts must fit into a log. Fields that depend on the
-// run (the numbers of a task, the time that has passed) are checked where the run is known.
+// Checks the fields of workers' messages that do not depend on the run: numbers must be in the
+// range that a run can count, and texts must fit into a log. The coordinator checks the fields that
+// depend on the run (numbers of a task, elapsed time).
 // docs/reference/worker_claims.md has a table of all fields.
 //
 // Errors: kInvalidArgument, with what was found and what was expected.
@@ -88,11 +87,11 @@ inline constexpr int32_t kMaxGpus = 1 << 16;
 // The largest number of chunks in one report.
 inline constexpr int kMaxBadChunks = 1024;
 
-// Makes a peer's `text` safe for a log or a terminal: replaces control characters with spaces, and
-// cuts it off after kMaxTextBytes, which " ..." then shows.
+// Makes a peer's `text` safe for a log or a terminal: replaces control characters with spaces, cuts
+// it off after kMaxTextBytes, and then appends " ...".
 std::string ForPeople(absl::string_view text);
 
-// Each function returns an error for what its comment lists.
+// Each function returns an error in the cases that its comment lists.
 
 // A name that is too long or has control characters; resources out of range.
 absl::Status CheckHelloFields(const Hello& hello);

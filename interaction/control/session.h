@@ -1,28 +1,26 @@
-// A connection with a lease: messages arrive in order and none is missing, or both sides learn that
-// the session is over. Processes of a parallel run know only by their sessions that the others
-// live.
+// A connection with a lease: messages arrive in order without a gap, or both sides learn that the
+// session is over. A process of a parallel run knows only by its sessions that its peers live.
 //
 //     Send ──► window ──► frames {number, taken, window bytes, message} ──► Receive, in order
 //                ▲                                                             │
 //                └────────────────────────── taken ◄───────────────────────────┘
 //
-// The transport keeps the order and loses nothing; a connection that breaks ends its session, and a
-// frame with another number than the next one is a violation that ends it, too. A session adds:
+// The transport keeps the order and loses nothing. A broken connection, or a frame without the next
+// number, ends the session. A session adds:
 //
-// - The lease. Every frame renews it, and one goes out at least every lease / 4. A side that has
+// - The lease. Every frame renews it, and a frame is sent at least every lease / 4. A side that has
 //   heard nothing for the length of the lease ends the session for good, even if it was stopped
-//   (SIGSTOP) for that long and finds frames waiting when it wakes. So a side whose session lives
-//   has not been replaced by another one, except during a time that its own clock does not count.
+//   (SIGSTOP) for that long and finds frames waiting when it wakes. So while a session lives, its
+//   side has not been replaced, except during a time that its own clock does not count.
 // - The window: messages and bytes under way, that is sent and not yet received by the peer's user.
-//   A side that wants to send more waits. The receiver says how many bytes it takes: few until
-//   Admit(). A peer that exceeds its window ends the session. What has arrived is taken from the
-//   connection at once, so a slow receiver keeps its lease.
+//   Send() waits for room. The receiver announces how many bytes it accepts: few until Admit(). A
+//   peer that exceeds its window ends the session. Frames are taken from the connection at once, so
+//   a slow receiver keeps its lease.
 // - The end with a reason, which the other side is told. The first end counts: the peer closes the
 //   session or breaks the rules, Close(), the connection breaks, or the lease runs out.
 //
-// Ownership: owns its connection. The two threads that all sessions of a process share
-// (session_pump.h)
-//            work for it.
+// Ownership: owns its connection. Two threads, which all sessions of a process share
+//            (session_pump.h), work for it.
 // Threads:   thread-safe.
 // Blocking:  Send() waits for room in the window, Receive() for a message; Close() wakes both.
 //
@@ -56,7 +54,7 @@
 
 namespace ding {
 
-// The largest message of a session: what a connection takes, less the session's own fields.
+// The largest message of a session: a connection's largest message without the session's fields.
 inline constexpr int64_t kMaxSessionMessageBytes = kMaxMessageBytes - 64;
 
 // The shortest lease that a session may have.
@@ -66,17 +64,16 @@ inline constexpr absl::Duration kMinSessionLease = absl::Milliseconds(20);
 inline constexpr int64_t kFirstWindowBytes = int64_t{64} << 10;
 inline constexpr int64_t kWindowBytes = int64_t{32} << 20;
 inline constexpr int64_t kMaxWindowBytes = int64_t{1} << 40;
-// What each message counts for besides its bytes.
+// The bytes that each message counts in addition to its own.
 inline constexpr int64_t kMessageOverheadBytes = 64;
 
-// Bounds the bytes that all sessions of a server hold together: messages that have arrived and that
-// the server's user has not received yet, and messages that were sent and that the peer's user has
-// not received yet.
+// Bounds the bytes that all sessions of a server hold together: messages in both directions that
+// the receiving user has not taken yet.
 //
 //     |<── half: the sessions that ask first ──>|<─ half: max_sessions equal shares ─>|
 //
-// A session that holds less than its share can always take bytes up to its share. So a session that
-// holds much cannot stop the others, and all sessions together never hold more than `bytes`.
+// A session can always take bytes up to its share. So no session can block the others, and all
+// sessions together never hold more than `bytes`.
 // Thread-safe.
 class SessionBudget {
  public:
@@ -87,7 +84,7 @@ class SessionBudget {
   SessionBudget& operator=(const SessionBudget&) = delete;
 
   // Takes `bytes` for a session that already holds `held` bytes. Returns false, and takes nothing,
-  // if the session may not have them.
+  // if that would exceed the budget.
   bool Take(int64_t held, int64_t bytes) {
     const int64_t taken = taken_.fetch_add(bytes) + bytes;
     if (taken <= bytes_ / 2 || held + bytes <= share_) return true;
@@ -107,12 +104,12 @@ class SessionBudget {
 };
 
 struct SessionOptions {
-  // Without a sign of life for that long, the session is over; at least kMinSessionLease.
+  // The session ends after so long without a sign of life; at least kMinSessionLease.
   absl::Duration lease = absl::Seconds(5);
   // Messages that may be under way, at least 1. The same on both sides.
   int window = 256;
-  // Bytes of messages that this side takes until Admit(), and the most that are under way in either
-  // direction after it.
+  // The most bytes of messages that this side accepts until Admit(), and that may be under way in
+  // either direction after it.
   int64_t first_window_bytes = kFirstWindowBytes;
   int64_t window_bytes = kWindowBytes;
   // The bytes that the sessions of a server share. May be null: no bound for all of them together.
@@ -126,7 +123,7 @@ absl::Status CheckSessionOptions(const SessionOptions& options);
 
 class Session {
  public:
-  // A session with the peer of `connection`; it begins at once.
+  // Starts a session with the peer of `connection`.
   //   kInvalidArgument    an option is out of range
   //   kResourceExhausted  the system refuses the threads of the pump
   static absl::StatusOr<std::unique_ptr<Session>> Start(std::unique_ptr<Connection> connection,
@@ -136,21 +133,20 @@ class Session {
   // Closes the session as Close() does.
   virtual ~Session() { Close("its owner is gone"); }
 
-  // To be called when we know that the peer is the right one: from now on it may send larger
-  // messages, and more of them.
+  // Call it when the peer is accepted: from now on it may send larger messages, and more of them.
   void Admit();
 
-  // Sends `message`, after waiting for room in the window for up to `timeout`. With a timeout of
-  // zero, and while more of the peer's messages wait, it may wait a few milliseconds to be sent
-  // together with the next ones.
+  // Sends `message`, after waiting up to `timeout` for room in the window. With a timeout of zero,
+  // while more of the peer's messages wait, the message may be delayed by a few milliseconds, to be
+  // sent together with the next ones.
   //   kDeadlineExceeded  no room in the window; the message is not sent
   //   kInvalidArgument   larger than kMaxSessionMessageBytes; the session goes on
   //   otherwise          status(): the session is over
   absl::Status Send(std::string message, absl::Duration timeout);
 
-  // Returns the next message, for which it waits up to `timeout`. What came before the peer closed
-  // the session, or before the connection broke, is still handed out; what came before the lease
-  // ran out is not.
+  // Returns the next message, after waiting up to `timeout`. After the peer has closed the session,
+  // or the connection broke, it still returns earlier messages; after the lease ran out, it does
+  // not.
   //   kDeadlineExceeded  no message came in time
   //   otherwise          status(): the session is over
   absl::StatusOr<std::string> Receive(absl::Duration timeout);
@@ -160,7 +156,7 @@ class Session {
   // called once when the session is over. A thread of the pump calls it until Close() has returned.
   // It must not wait or throw. Set it once.
   void SetReadyCallback(std::function<void()> ready);
-  // Whether the session is over, and everything that had arrived was received.
+  // Whether the session is over, and all messages that had arrived were received.
   bool exhausted();
 
   // OK while the session lives, otherwise the reason why it is over, which names the peer:
@@ -178,8 +174,7 @@ class Session {
   // The same without waiting. Close() must be called later; the destructor does so, too.
   void BeginClose(absl::string_view reason);
 
-  // From now on the lease is that long; at least kMinSessionLease. A worker that joins learns the
-  // length from the other side.
+  // Sets the lease, at least kMinSessionLease. A joining worker learns it from the other side.
   void set_lease(absl::Duration lease);
 
   // As Connection::peer() and Connection::identity() of its connection.
@@ -192,26 +187,25 @@ class Session {
           const SessionOptions& options);
 
  private:
-  // The pump's job: takes what has arrived, sends what waits, and looks after the lease. Returns
-  // when it must do so again.
+  // The pump's job: receives, sends, and checks the lease. Returns when it must run again.
   absl::Duration Work();
 
-  // ---- Sending. Whoever has something to send calls Flush().
+  // ---- Sending. Any thread with something to send calls Flush().
 
   // Takes room in the window and in the budget; false if there is none.
   bool TakeRoom(int64_t cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sends what waits as far as the connection takes it. Releases the mutex meanwhile, because a
-  // connection may call the peer's session, in this process.
+  // Sends waiting frames until the connection takes no more. Releases the mutex meanwhile, because
+  // a connection may call the peer's session in this process.
   void Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the next frame to *frame; false if there is none.
   bool NextFrame(std::string* frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // ---- Receiving. Only the pump takes frames from the connection.
 
-  // Takes what has arrived, but not too much at a time. Returns true if there may be more.
+  // Takes a bounded number of frames that have arrived. Returns true if there may be more.
   bool Drain() ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeFrame(std::string bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes room for what the peer has taken.
+  // Makes room after the peer has taken messages.
   void TakeProgress(const SessionFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeMessage(std::string message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropInbox() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -219,20 +213,19 @@ class Session {
   // ---- The end
 
   absl::Duration LeaseTime() const { return absl::Nanoseconds(options_.clock->MonotonicNanos()); }
-  // Why the session is over, or OK. Finds that the lease has expired, too, but does not end the
-  // session.
+  // Why the session is over, or OK. Notices an expired lease, but does not end the session.
   absl::Status CurrentStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the session if the lease has expired: another process may have our place and the same
-  // messages by then. Call it before looking at status_, and before sending or receiving.
+  // messages by then. Call it before reading status_, sending or receiving.
   void CheckLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the session, unless it is over. The peer is told `reason` behind what was sent before;
-  // without a reason, nothing is sent any more.
+  // Ends the session, unless it is over. The peer is told `reason` after all earlier messages;
+  // without a reason, nothing more is sent.
   void End(const absl::Status& status, std::optional<absl::string_view> reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the session, because the peer broke the rules.
   void EndForViolation(const absl::Status& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndByUser(absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the session is over, and its last words are sent, or cannot be.
+  // Whether the session is over, and its close frame was sent or cannot be sent.
   bool MayCloseConnection() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool TakeBudget(int64_t cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -248,7 +241,7 @@ class Session {
 
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // as of the last CheckLease()
   bool mute_ ABSL_GUARDED_BY(mutex_) = false;    // nothing is sent any more
-  // Until then the last words may wait to be sent, once the session is over.
+  // Once the session is over: until when the close frame may wait to be sent.
   absl::Duration close_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   bool connection_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool close_called_ ABSL_GUARDED_BY(mutex_) = false;

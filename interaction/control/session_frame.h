@@ -1,9 +1,8 @@
-// The frame of a session: what it sends as one message of its connection.
+// The frame of a session: one message of its connection.
 //
-//     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check
-//     u32
+//     message | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
 //
-// The fields are behind the message, so that neither side moves the message.
+// The fields come after the message, so that neither side moves the message.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_FRAME_H_

@@ -1,10 +1,9 @@
-// The two threads that do the work of all sessions of a process, however many sessions there are.
+// The two threads that do the work of all sessions of a process.
 //
-//     Wake() of a job, or the time that it asked for ──► jobs, by the time when they are due ──► a thread runs it
+//     Wake(), or the end of its rest ──► jobs, ordered by due time ──► a thread runs the job
 //
 // Ownership: the pump lives until the last owner of the pointer from Get() drops it; then its
-// threads end and are
-//            joined. Whoever adds a job removes it, before the pump ends.
+//            threads end and are joined. The owner of a job removes it before the pump ends.
 // Threads:   thread-safe. Only one thread at a time runs a job, without holding a lock.
 #ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_PUMP_H_
 #define DING_WORKER_INTERACTION_CONTROL_SESSION_PUMP_H_
@@ -24,8 +23,7 @@ class SessionPump {
   static constexpr int kThreads = 2;
 
   struct Job;
-  // Does some work; must not wait. Returns how long the job rests afterwards, unless it is woken
-  // earlier.
+  // Does some work without waiting. Returns how long the job then rests, unless it is woken.
   using Work = std::function<absl::Duration()>;
 
   // The pump of this process.
@@ -37,8 +35,8 @@ class SessionPump {
   std::shared_ptr<Job> Add(Work work);
   // Removes the job. It does not run any more when this returns. A job must not remove itself.
   void Remove(Job* job);
-  // Lets a thread run the job after `delay`, or earlier if it is due earlier. If it is running now,
-  // it runs once more. Without effect once the job is removed, also if the pump has ended by then.
+  // Lets a thread run the job after `delay`, or earlier if it is due earlier. A running job runs
+  // once more. Has no effect on a removed job, even if the pump has ended.
   static void Wake(Job* job, absl::Duration delay = absl::ZeroDuration());
 
  private:

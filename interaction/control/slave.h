@@ -33,8 +33,8 @@ class Slave {
  public:
   struct Callbacks {
     // Runs a task to its end on a thread of its own. The task must have reported its end when this
-    // returns. The slave learns of the next task only after that, so all that this task does counts
-    // as its own.
+    // returns. The slave takes the next task only after that, so the messages of two tasks never
+    // mix.
     std::function<void(const StartTask&)> run;
     // Asks the running task to end; TaskStatus() already says so. It is called on the thread of
     // Serve(), also when no task is running, and must not wait for long. May be empty.
@@ -69,7 +69,7 @@ class Slave {
   void CancelTask();
 
  protected:
-  // Called when a task starts. The subclass drops the state of the task before.
+  // Called when a task starts. The subclass drops the state of the previous task.
   virtual void ResetTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Called with any other message. The subclass ignores messages that it does not know: they belong
   // to a later minor version of the protocol.
@@ -85,7 +85,7 @@ class Slave {
   void EndTask();
 
   mutable Mutex mutex_;
-  // Signalled when anything has changed that mutex_ guards, here or in the subclass.
+  // Signalled when state guarded by mutex_ has changed, here or in the subclass.
   CondVar changed_;
 
  private:

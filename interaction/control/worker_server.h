@@ -14,17 +14,16 @@
 // - It was started with the run's config, or without a config.
 // - check_hello and the handler accept it.
 //
-// Whatever a worker sends, the others go on. A worker that sends an invalid message is disconnected
-// with the reason.
+// A worker that sends an invalid message is disconnected with the reason; the others go on.
 //
-// A worker needs no thread. Its next message is taken from its session when the handler is done
-// with the one before. Until then its messages wait in the session, and when the session's window
-// is full, the worker waits. All sessions together hold at most kServerSessionBytes
-// (SessionBudget).
+// The server has no thread per worker. It takes a worker's next message from the session when the
+// handler is done with the previous one. Until then messages wait in the session, and when the
+// session's window is full, the worker waits. All sessions together hold at most
+// kServerSessionBytes (SessionBudget).
 //
 // Ownership: the transport and the handler must outlive the server.
 // Threads:   thread-safe. One thread accepts and greets; Close() joins it. The threads of the
-//            sessions (session_pump.h), and those that call `done`, take messages.
+//            sessions (session_pump.h), and threads that call `done`, take messages.
 #ifndef DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 #define DING_WORKER_INTERACTION_CONTROL_WORKER_SERVER_H_
 
@@ -53,12 +52,12 @@
 
 namespace ding {
 
-// What all sessions of a server hold together, in bytes.
+// The most bytes that all sessions of a server hold together.
 inline constexpr int64_t kServerSessionBytes = int64_t{256} << 20;
 
-// Gives work to the workers that join. If a function throws, the worker is disconnected with the
-// text of the exception. The functions must not wait, except for WorkerJoined(). The calls for a
-// worker come one after the other.
+// Decides about workers and handles their messages. If a function throws, the worker is
+// disconnected with the text of the exception. The functions must not wait, except WorkerJoined().
+// The calls for a worker come one after the other.
 class WorkerHandler {
  public:
   using Admitted = std::function<void(absl::StatusOr<uint32_t>)>;
@@ -66,22 +65,22 @@ class WorkerHandler {
 
   virtual ~WorkerHandler() = default;
 
-  // Calls `admitted` once, now or later, on any thread, with the number for a worker that wants to
-  // join, a number that no worker had before. An error, such as kFailedPrecondition, refuses the
-  // worker; its message is the reason that the worker is told.
+  // Calls `admitted` once, now or later, on any thread, with the number of a worker that wants to
+  // join; no worker had this number before. An error, such as kFailedPrecondition, refuses the
+  // worker, which is told the error's message.
   virtual void Admit(const Hello& hello, Admitted admitted) = 0;
-  // Tells of a worker that was admitted, but not of an operator. `peer` names its address for
-  // people.
+  // Called for each admitted worker, but not for operators. `peer` is its address, for people.
   virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
-  // Tells of a worker that has left or was disconnected. Its last message may still be in work.
+  // Called for each worker that has left or was disconnected. Handle() may still be working on its
+  // last message.
   virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
   // Handles a message of an admitted worker, or a StatusRequest or an OperatorRequest of an
   // operator. Calls `done` once, now or later, on any thread, but not after the server is
   // destroyed. The worker's next message comes after that. An error means that the message is
   // invalid: the worker is disconnected.
   virtual void Handle(uint32_t worker, WorkerMessage message, Done done) = 0;
-  // The incarnation of the handler: 1 at first, one higher for each handler that continues the work
-  // of the one before.
+  // The incarnation of the handler: 1 at first, one higher for each successor that continues its
+  // work.
   virtual int32_t incarnation() const { return 1; }
 };
 
@@ -90,10 +89,9 @@ class WorkerSender {
  public:
   virtual ~WorkerSender() = default;
 
-  // Queues a message behind those that were sent to this worker before. It may be called under the
-  // handler's lock, because it does not wait for a worker and does not call the handler. It ignores
-  // a worker that is gone; WorkerLost() tells of it. A worker that takes no messages is
-  // disconnected.
+  // Queues a message after the earlier messages to this worker. It may be called under the
+  // handler's lock, because it neither waits for a worker nor calls the handler. It ignores a
+  // worker that is gone (WorkerLost()). A worker that takes no messages is disconnected.
   virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
 };
 
@@ -117,9 +115,9 @@ class WorkerServer : public WorkerSender {
     SessionOptions session;
     // Whether the worker with this Hello may join. May be empty.
     std::function<absl::Status(const Hello&)> check_hello;
-    // Called with a sentence for the log about each peer that was refused, at most
-    // kReportsPerSecond times a second; the next sentence then has the number of peers that were
-    // left out. May be empty; must not wait, throw or call the server.
+    // Called with a line for the log about each refused peer, at most kReportsPerSecond times a
+    // second; the next line counts the omitted peers. May be empty; must not wait, throw or call
+    // the server.
     std::function<void(const std::string&)> report;
     // Called for each worker that left or was lost, with the reason. May be empty; must not wait.
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
@@ -140,12 +138,12 @@ class WorkerServer : public WorkerSender {
   //   kFailedPrecondition  it was started before
   //   kCancelled           Close() was called
   absl::Status Start(WorkerHandler* handler);
-  // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all
-  // have left.
+  // Waits up to `timeout` until all workers have left; operators may stay. Returns whether all have
+  // left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
   // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more,
-  // and `done` has no effect. May be called again; a call waits for one of another thread. The
-  // handler and the callbacks must not call it.
+  // and `done` has no effect. May be called again, and by several threads, which wait for each
+  // other. The handler and the callbacks must not call it.
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
@@ -184,10 +182,10 @@ class WorkerServer : public WorkerSender {
   void Sweep();
   void Report(const std::string& what);
 
-  // Does what is next for a peer until there is nothing to do: takes its Hello, welcomes it, hands
-  // its messages to the handler one after the other, or lets it leave. Releases the mutex
-  // meanwhile. If another thread is doing so for this peer, that one looks again. Only the server's
-  // thread does it for a peer that is not served yet, because WorkerJoined() may wait.
+  // Advances a peer as far as possible: takes its Hello, welcomes it, passes its messages to the
+  // handler one after the other, or lets it leave. Releases the mutex meanwhile. If another thread
+  // is already advancing this peer, tells that thread to check again. Only the server's thread
+  // advances a peer that is not served yet, because WorkerJoined() may wait.
   void Advance(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets the server's thread advance the peer.
   void Enqueue(Peer* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

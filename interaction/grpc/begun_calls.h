@@ -1,5 +1,5 @@
-// The calls that peers begin at a gRPC server: how many (BegunStreamsReader), and the answers to
-// those that a listener does not let in (Refusal, UnknownMethods).
+// Counts the calls that peers begin at a gRPC server (BegunStreamsReader), and answers calls that a
+// listener refuses (Refusal, UnknownMethods).
 #ifndef DING_WORKER_INTERACTION_GRPC_BEGUN_CALLS_H_
 #define DING_WORKER_INTERACTION_GRPC_BEGUN_CALLS_H_
 

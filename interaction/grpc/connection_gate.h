@@ -1,31 +1,30 @@
-// Stands in front of a gRPC server: accepts its connections, and bounds how many there are and how
-// many calls each of them makes.
+// Accepts the connections of a gRPC server, and bounds their number and the calls of each.
 //
-//   TCP ──► silent ──first bytes──► unproven ──a call that is let in──► proven
+//   TCP ──► silent ──first bytes──► unproven ──an admitted call──► proven
 //            │ kSpeakWithin           │ kProveWithin
 //            ▼                        ▼
 //          closed                    cut
 //
 // The bounds keep a part of the process's descriptors free for files. When there are too many
-// connections of one kind, one of the address that has most of them goes: the oldest silent one, or
-// any unproven one. An honest peer speaks at once and is proven within milliseconds, so it is
-// seldom the one that goes, even if all come from the same address. A proven connection is never
-// closed to make room.
+// connections of one kind, the address with most of them loses one: the oldest silent one, or any
+// unproven one. An honest peer speaks at once and is proven within milliseconds, so it seldom loses
+// its connection, even if all peers have the same address. A proven connection is never closed to
+// make room.
 //
 // A connection that begins more calls than its allowance, or sends too much before it is proven, is
-// cut. For a time the connections of its address are then handed over one after another, with
-// pauses. gRPC itself takes any number of calls, and needs some 20 kB for each; calls that are
-// reset at once or name an unknown method count, too. The gate accepts by itself because the
-// listener of gRPC 1.51 never accepts again once accept() has failed for want of a descriptor.
+// cut. For some time the connections of its address are then passed on one after another, with
+// pauses. gRPC itself accepts any number of calls, and needs some 20 kB for each; calls that are
+// reset at once or name an unknown method count, too. The gate accepts connections itself because
+// the listener of gRPC 1.51 never accepts again once accept() has failed for lack of a descriptor.
 //
-// The gate owns the connections until they have spoken. The parts that it is made of:
+// The gate owns the connections until they have spoken. Its parts:
 // link_address.h         the addresses, and the system calls for sockets
-// taken_connections.h    the bounds, and the connections that gRPC has taken over: which are proven, which are cut
+// taken_connections.h    the bounds, and the connections that gRPC has taken over
 //
 // Threads: CountCall(), LetIn() and StopListening() are thread-safe; one thread owns the rest. The
 //          gate has a thread of its own.
-// Errors:  a connection that cannot be accepted for want of descriptors or memory is closed, and
-//          accepting goes on.
+// Errors:  a connection that cannot be accepted for lack of descriptors or memory is closed, and
+//          the gate goes on accepting.
 #ifndef DING_WORKER_INTERACTION_GRPC_CONNECTION_GATE_H_
 #define DING_WORKER_INTERACTION_GRPC_CONNECTION_GATE_H_
 
@@ -62,7 +61,7 @@ class ConnectionGate {
     std::function<void(int fd)> take;
     // Returns all connections, or none if no stream has been begun since the last call.
     std::function<std::vector<BegunStreams>()> begun_streams;
-    // Is told of each connection that is refused or cut.
+    // Called for each connection that is refused or cut.
     std::function<void(absl::string_view what)> report;
   };
 
@@ -78,20 +77,20 @@ class ConnectionGate {
   // Begins to accept. At most once.
   //   kResourceExhausted  the system refuses a thread
   absl::Status Start(Backend backend);
-  // Returns when somebody else can listen there; connections that are not proven are cut. Proven
-  // ones go on, and the gate goes on watching them. May be repeated.
+  // Returns when somebody else can listen there. Cuts unproven connections. Proven ones go on, and
+  // the gate goes on watching them. May be repeated.
   void StopListening();
 
-  // The port it listens on: the one that the machine has chosen, if 0 was asked for.
+  // The port it listens on; for port 0, the port that the machine has chosen.
   int port() const;
 
-  // A call of `peer` ("127.0.0.1:41234") has arrived, whether or not it is let in later. Returns
-  // false if it was one too many; the connection is cut then.
+  // Counts a call of `peer` ("127.0.0.1:41234") that has arrived, whether or not it is admitted
+  // later. Returns false if it exceeds the allowance; the connection is then cut.
   bool CountCall(const std::string& peer);
-  // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
-  //   kFailedPrecondition  one was let in before; the connection is cut
-  //   kResourceExhausted   there are as many proven connections as there may be
-  //   kUnavailable         it was cut
+  // Admits a call of `peer`: its connection is proven from now on. `known`: by a token.
+  //   kFailedPrecondition  an earlier call was admitted; the connection is cut
+  //   kResourceExhausted   the bound on proven connections is reached
+  //   kUnavailable         the connection was cut
   absl::Status LetIn(const std::string& peer, bool known);
 
  private:

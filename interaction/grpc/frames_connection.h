@@ -8,10 +8,9 @@
 // ended and no operation is under way, Release() tells it to release the stream; Released() is the
 // last report.
 //
-// Ownership: the stream must live until Released(). The owner therefore deletes the connection only
-// if
-//            released() after Close(). gRPC never releases a stream whose last report it queued for a
-//            thread that it could not start.
+// Ownership: the stream must live until Released(). So the owner deletes the connection only if
+//            released() after Close(). gRPC never releases a stream if it could not start the
+//            thread for the stream's last report.
 // Threads:   thread-safe.
 #ifndef DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 #define DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
@@ -36,8 +35,8 @@
 
 namespace ding {
 
-// The most bytes of messages in one Frames, and the size limit that gRPC is given for it: whatever
-// a peer sends, gRPC allocates no more than that at a time. A longer message is sent in parts.
+// The most bytes of messages in one Frames, and the size limit that gRPC gets for it: for any peer,
+// gRPC allocates no more than that at a time. A longer message is sent in parts.
 // (With 256 KiB, system calls are cheap and a write still starts soon; each message adds a few
 // bytes.)
 inline constexpr int64_t kFramesBytes = int64_t{256} << 10;
@@ -56,14 +55,14 @@ class FramesConnection : public Connection {
   void BeginClose() override;
   const std::string& peer() const override { return peer_; }
 
-  // Does the same as Close(), but gives the peer `flush` to receive what was sent.
+  // Does the same as Close(), but gives the peer `flush` to receive the sent messages.
   void CloseWithin(absl::Duration flush);
   // Waits until the other side has taken the connection.
   //   kDeadlineExceeded  it did not within `timeout`
   //   kUnavailable       it refused the connection, or is gone
   absl::Status WaitUntilOpen(absl::Duration timeout);
-  // Whether nothing more can be received: the peer has closed or is gone, and everything that it
-  // sent was received.
+  // Whether nothing more can be received: the peer has closed or is gone, and all its messages were
+  // received.
   bool exhausted() const;
   // Whether Released() was reported: gRPC does not use the connection any more.
   bool released() const;
@@ -122,7 +121,7 @@ class FramesConnection : public Connection {
   bool ReadsOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the messages of incoming_ to received_. Returns an error if they break the protocol.
   absl::Status TakeFrames() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the first or the next part of a message, of which `rest` bytes are still to come.
+  // Takes the first or the next part of a message; `rest` bytes of it are still to come.
   absl::Status TakePart(std::string part, uint64_t rest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSize(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Disconnect(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -174,14 +173,14 @@ class FramesConnection : public Connection {
   std::string reason_ ABSL_GUARDED_BY(mutex_);  // why the peer is gone; empty: it closed
 };
 
-// Deletes a connection once gRPC has released it. Leaks one that gRPC still refers to.
+// Deletes a connection that gRPC has released. Leaks a connection that gRPC still refers to.
 struct DeleteReleased {
   void operator()(FramesConnection* connection) const;
 };
 template <typename FramesConnectionType>
 using OwnedFrames = std::unique_ptr<FramesConnectionType, DeleteReleased>;
 
-// What users of a transport own: their end of a connection, which gRPC may keep for longer.
+// A user's end of a connection. gRPC may keep the stream behind it for longer.
 class GrpcConnection final : public Connection {
  public:
   explicit GrpcConnection(OwnedFrames<FramesConnection> frames) : frames_(std::move(frames)) {}

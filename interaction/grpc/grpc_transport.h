@@ -23,12 +23,11 @@
 //            shown a token, and the number of calls they may make.
 // Errors:    a peer that disappears without closing (a machine that hangs) is noticed after two
 //            periods of kKeepAlive. A peer that does not speak link.proto is disconnected.
-//            Connect() tries again until its deadline when 128 peers already wait to be accepted,
-//            or when the listener closes the connection at once. TLS says nothing else to a peer
-//            that it rejects, so the final error lists the possible causes. An invalid certificate
-//            or a refused token ends Connect() at once. An attempt that a silent listener has not
-//            answered by the deadline goes on, and the next Connect() to the same address takes it
-//            over.
+//            Connect() retries until its deadline when 128 peers already wait to be accepted, or
+//            when the listener closes the connection at once. TLS gives no reason to a rejected
+//            peer, so the final error lists the possible causes. An invalid certificate or a
+//            refused token ends Connect() at once. If a silent listener has not answered by the
+//            deadline, the attempt goes on, and the next Connect() to the address takes it over.
 //
 // Example:
 //   GrpcTransport transport;
@@ -76,8 +75,8 @@ class GrpcTransport : public Transport {
                                                       absl::Duration timeout) override;
 
  private:
-  // A channel whose TCP connection may still be in the making. gRPC 1.51 leaks the connection of a
-  // channel that is destroyed before the listener has answered, and answers later.
+  // A channel whose TCP connection may not be established yet. If it is destroyed before the
+  // listener answers, gRPC 1.51 leaks the connection.
   struct Unfinished {
     std::string target_and_credentials;
     std::shared_ptr<grpc::Channel> channel;

@@ -22,8 +22,8 @@ struct LinkAddress {
   std::string ToString() const;
   // The target that gRPC connects to. Only names are looked up.
   std::string target() const;
-  // Whether only this machine can reach the address. This is false for every name, whatever it
-  // stands for, except "localhost", which is parsed as 127.0.0.1.
+  // Whether only this machine can reach the address. False for every name except "localhost", which
+  // is parsed as 127.0.0.1.
   bool loopback() const;
 
   // The address as it was asked for. TLS compares its host with the listener's certificate.
@@ -64,7 +64,7 @@ int64_t ReceivedBytes(int fd);
 // Lets the kernel receive `bytes` ahead, as far as the machine's limits allow that.
 void SetReceiveBytes(int fd, int bytes);
 
-// Ends a connection whose descriptor somebody else owns, and throws away what was received and not
+// Ends a connection whose descriptor somebody else owns, and drops received bytes that were not
 // read yet. The descriptor stays open.
 void CutSocket(int fd);
 // Closes without waiting until the peer has taken or sent anything.

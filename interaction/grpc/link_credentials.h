@@ -1,9 +1,9 @@
-// The credentials of one side of a gRPC link: what it shows to its peer and what it asks of it.
-// They are read from the files of GrpcTransportOptions, and checked.
+// The credentials of one side of a gRPC link: those that it shows, and those that it requires. They
+// are read from the files of GrpcTransportOptions, and checked.
 //
 //   tls_ca ────────► the authorities that must have signed a peer's certificate
 //   tls_cert, _key ► the certificate that is shown to peers
-//   token_file ────► listener: the tokens that are let in, and their roles; caller: the token to show
+//   token_file ────► listener: the accepted tokens, and their roles; caller: the token to show
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_GRPC_LINK_CREDENTIALS_H_
@@ -24,7 +24,7 @@ namespace ding {
 struct GrpcTransportOptions {
   // PEM files. If all are empty, the link does not use TLS.
   std::string tls_ca;    // the authorities that sign the certificates of peers, one or more
-  std::string tls_cert;  // this side's certificate, and those between it and the authority
+  std::string tls_cert;  // this side's certificate, and the chain up to the authority
   std::string tls_key;   // the key of tls_cert, without a passphrase
   // Whether a listener asks its callers for a certificate.
   bool tls_client_certs = true;
@@ -39,8 +39,8 @@ struct LinkCredentials {
   std::string cert;
   std::string key;
   bool tls = false;
-  // A listener lets in peers that show one of these tokens, or any peer if there are none. A caller
-  // has the one token that it shows, or none.
+  // A listener accepts peers that show one of these tokens, or any peer if there are none. A caller
+  // has at most one token, which it shows.
   std::vector<LinkToken> tokens;
 };
 
@@ -60,7 +60,7 @@ struct ConnectFailure {
   // Whether another attempt would fail in the same way.
   bool final = false;
 };
-// `said` is what gRPC says, `unauthenticated` whether the listener has refused the token.
+// `said` is gRPC's message, `unauthenticated` whether the listener has refused the token.
 ConnectFailure ExplainFailure(const std::string& said, bool unauthenticated,
                               const LinkCredentials& credentials);
 

@@ -41,11 +41,11 @@ absl::Status CheckOwnCertificate(const PemFile& cert, const PemFile& key, Certif
 absl::Status CheckSignedBy(const PemFile& ca, const PemFile& cert, CertificateUse use,
                            absl::Time now);
 
-// The tokens that let peers in as a collector, a learner or an operator.
+// The tokens by which peers join as a collector, a learner or an operator.
 //
 // A token file has one line for each token, with its role first. A role may have several tokens, so
-// that a new one can be handed out before the old one is removed; a caller shows the first token of
-// its role.
+// that a new token can be distributed before the old one is removed; a caller shows the first token
+// of its role.
 //
 //     # of run 7
 //     collector 6f1e...
@@ -67,8 +67,8 @@ struct LinkToken {
 absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
                                                        absl::string_view file);
 
-// Returns the role of `token`, or "" if it is not among `tokens`. The comparison takes as long for
-// a token that is nearly right as for any other of its length.
+// Returns the role of `token`, or "" if it is not among `tokens`. Compares in constant time for
+// tokens of the same length.
 absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token);
 
 }  // namespace ding

@@ -1,23 +1,21 @@
-// The connections that a gRPC server has taken over from its ConnectionGate: which of them are
-// proven, how many calls they make, and which of them are cut.
+// The connections that a gRPC server has taken over from its ConnectionGate. Counts their calls,
+// and cuts those that exceed a bound.
 //
 //   Add ──► unproven ──LetIn──► proven ──► ended: forgotten by Sweep
 //              │                   │
 //              └──────── cut ◄─────┘
 //
 // A connection that begins more calls than its allowance, or sends too much before it is proven, is
-// cut as a flood: for some time after that, the connections of its address are to be handed over
-// one after another, with pauses (IsItsTurn). A cut connection is counted until the server has
-// closed it.
+// cut as a flood: for some time after that, the connections of its address are passed on one after
+// another, with pauses (IsItsTurn). A cut connection is counted until the server has closed it.
 //
-// When there are too many connections of one kind, one of the address that has most of them goes:
-// so an address that opens many makes room with its own, and the others stay.
+// When there are too many connections of one kind, the address with most of them loses one, so that
+// an address with many connections makes room with its own.
 //
-// Reports: functions that cut a connection return a sentence for the log, or set `*report` to it.
+// Reports: functions that cut a connection return a line for the log, or set `*report` to it.
 //
-// Ownership: the server owns the sockets, and closes them when it likes. The number of a closed one
-// may be
-//            another file's by then: its inode tells.
+// Ownership: the server owns the sockets, and may close them at any time. A closed descriptor's
+//            number may then belong to another file; the inode shows it.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
 #define DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
@@ -51,14 +49,14 @@ struct ConnectionBounds {
   int64_t proven = 0;
 };
 
-// What the kernel receives ahead of gRPC, which reads all that is there and begins all calls in it
-// before it does anything else: for a connection that is not proven, for a proven one of a peer
-// without a token, and for a proven one of a peer with a token.
+// How many bytes the kernel receives ahead of gRPC, which first reads all of them and begins all
+// calls in them: for an unproven connection, for a proven one without a token, and for a proven one
+// with a token.
 inline constexpr int kUnprovenBytes = 4 << 10;
 inline constexpr int kUnknownBytes = 64 << 10;
 inline constexpr int kKnownBytes = 1 << 20;
-// What a connection may send before it is proven: a handshake with certificates, settings, one
-// call.
+// The bytes that a connection may send before it is proven: a handshake with certificates,
+// settings, one call.
 inline constexpr int64_t kMostUnproven = 64 << 10;
 
 // How many calls a connection may begin: some at once, and more as time passes.
@@ -76,15 +74,15 @@ class CallAllowance {
   int64_t last_nanos_ = 0;
 };
 
-// A connection that may go.
+// A connection that may be closed to make room.
 struct VictimCandidate {
   absl::string_view address;
   bool silent = false;  // has sent nothing yet
 };
 
-// Returns the index of the one that goes: the oldest silent one of the address that has most, or
-// any of them if all have spoken. `candidates` must not be empty; silent ones of one address are
-// ordered from the oldest to the newest.
+// Returns the index of the connection to close: the oldest silent one of the address with most
+// connections, or any of them if all have spoken. `candidates` must not be empty; the silent ones
+// of an address are ordered from the oldest to the newest.
 size_t ChooseVictim(const std::vector<VictimCandidate>& candidates, Rng* rng);
 
 class TakenConnections {
@@ -97,8 +95,8 @@ class TakenConnections {
   // Adds an unproven connection, which was accepted at the start of `since`. Returns false, and
   // changes nothing, if another connection of the same peer is still open.
   bool Add(int fd, const Remote& remote, const Timer& since);
-  // Whether a connection of `address` may be handed over now. The answer "yes" uses up the turn of
-  // an address that has flooded us.
+  // Whether a connection of `address` may be passed on now. True uses up the turn of an address
+  // that has flooded us.
   bool IsItsTurn(const std::string& address);
 
   bool empty() const { return connections_.empty(); }
@@ -111,15 +109,14 @@ class TakenConnections {
   // `peer` has begun `begun` streams since it connected. Calls that are reset at once are seen only
   // here.
   std::string CountStreams(const std::string& peer, int64_t begun);
-  // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
-  //   kFailedPrecondition  one was let in before; the connection is cut
-  //   kResourceExhausted   there are as many proven connections as there may be
-  //   kUnavailable         it was cut
+  // Admits a call of `peer`: its connection is proven from now on. `known`: by a token.
+  //   kFailedPrecondition  an earlier call was admitted; the connection is cut
+  //   kResourceExhausted   the bound on proven connections is reached
+  //   kUnavailable         the connection was cut
   absl::Status LetIn(const std::string& peer, bool known, std::string* report);
 
-  // Forgets connections that have ended, cuts those that are late or send too much, and cuts some
-  // unproven ones if there are as many as there may be while `waiting` other connections wait for
-  // their place.
+  // Forgets ended connections, and cuts connections that are late or send too much. If the bound on
+  // unproven connections is reached, cuts some to make room for the `waiting` ones.
   std::vector<std::string> Sweep(int64_t waiting, Rng* rng);
   // Cuts all that are not proven.
   void CutUnproven(absl::string_view why);

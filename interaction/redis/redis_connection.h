@@ -1,7 +1,7 @@
 // One connection to a Redis server: it sends a command and reads the reply.
 //
-//     pieces ──sendmsg──► Redis        no copy: a value is sent from the memory where it lies, and is
-//     string ◄─recvmsg─── Redis        received into the memory where it is wanted
+//     pieces ──sendmsg──► Redis        no copy: a value is sent from the caller's memory, and
+//     string ◄─recvmsg─── Redis        received into the caller's string
 //
 // hiredis connects, and reads all replies other than values. It would copy values twice, and read
 // them 16 KiB at a time.
@@ -16,7 +16,7 @@
 //   kPermissionDenied    NOPERM, DENIED: it does not allow us the command, or the connection
 //   kFailedPrecondition  WRONGTYPE: the key holds a value of another type
 //   kInternal            any other error, such as an unknown command
-// Those before kPermissionDenied are worth another attempt, the others are not.
+// The errors before kPermissionDenied are worth a retry, the others are not.
 // Errors of the connection. It is broken after them, and must not be used again:
 //   kUnavailable         it is closed, or the server is not Redis
 //   kDeadlineExceeded    no byte was transferred for `io_timeout`

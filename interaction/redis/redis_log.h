@@ -1,17 +1,16 @@
-// A log in Redis: a stream, whose ids are the indexes, and a hash that says to whom it belongs.
+// A log in Redis: a stream, whose ids are the indexes, and a hash with the owner of the log.
 //
-//     <prefix>/.log/about      version, run, epoch, next: the next index, commits: how many there
-//                              were
+//     <prefix>/.log/about      version, run, epoch, next (the next index), commits (their number)
 //     <prefix>/.log/records    a stream: <index>-0 ──► bytes
 //     <prefix>/.log/snapshot   a hash: name ──► bytes
 //
-// A commit is one script, which Redis runs as a whole. It first looks whether the epoch is still
+// A commit is one script, which Redis runs atomically. It first checks whether the epoch is still
 // ours, and whether Redis has all earlier commits. An attempt whose reply was lost may still be
-// under way. The next Commit() therefore begins another epoch, which stops that attempt, and then
-// looks whether it was made.
+// under way. The next Commit() therefore begins another epoch, which blocks that attempt, and then
+// checks whether the attempt took effect.
 //
-// What the server has acknowledged is as safe as its `appendfsync` makes it: LogOptions::sync has
-// no meaning here.
+// The server's `appendfsync` decides how safe acknowledged commits are; LogOptions::sync has no
+// effect here.
 //
 // Threads:  thread-compatible.
 // Blocking: each call waits for Redis, at most for the timeouts of RedisConnection.
@@ -35,8 +34,8 @@ namespace ding {
 class RedisLog : public Log {
  public:
   // Opens the log of the store `url`, whose keys begin with `prefix`, or makes one.
-  //   kNotFound            there is none, and must_exist is set
-  //   kFailedPrecondition  it has another version, or is of another run
+  //   kNotFound            there is no log, and must_exist is set
+  //   kFailedPrecondition  it has another version, or belongs to another run
   static absl::StatusOr<std::unique_ptr<RedisLog>> Open(const RedisServerAddress& server,
                                                         const std::string& prefix,
                                                         const std::string& url,
@@ -52,12 +51,12 @@ class RedisLog : public Log {
  private:
   RedisLog(const RedisServerAddress& server, const std::string& prefix, std::string url);
 
-  // Runs a script. Returns the texts of its reply, without the first one, which says how it went.
+  // Runs a script. Returns the texts of its reply, without the first one, which is the outcome.
   absl::StatusOr<std::vector<std::string>> Run(absl::string_view script,
                                                const std::vector<absl::string_view>& args);
   absl::StatusOr<RedisReply> Call(const std::vector<absl::string_view>& command);
   absl::Status TryCommit(const Change& change);
-  // Ends the epoch of a commit whose outcome is unknown. Returns whether it was made.
+  // Ends the epoch of a commit whose outcome is unknown. Returns whether it took effect.
   absl::StatusOr<bool> Resolve();
   absl::Status Damaged(absl::string_view what) const;
 

@@ -9,7 +9,7 @@
 //
 // URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a
 // password. The password is in a file and not in the URL, because a URL is printed, logged, written
-// to the run's folder and told to all workers. The file must be on each machine, at the same path;
+// to the run's folder and sent to all workers. The file must be on each machine, at the same path;
 // only its first line counts. It is read again for each new connection: while the password is being
 // changed, calls return kUnavailable, as while Redis is away.
 //
@@ -17,8 +17,8 @@
 // Redis must not evict keys; each new connection checks that. If Redis comes back without its data,
 // Get returns kNotFound, and the message says so: the store's id is gone, or is another one.
 //
-// A call whose connection turns out to be closed tries once more with a new one. Otherwise nothing
-// waits for Redis here: calls return kUnavailable, and the caller decides how long to try again.
+// If a connection turns out to be closed, the call is repeated once with a new connection. There
+// are no other retries: calls return kUnavailable, and the caller decides how long to retry.
 //
 // Nothing is encrypted, so the network to Redis must be private (docs/how_to/redis.md).
 //

@@ -3,9 +3,8 @@
 //     Put ──► compress ──► store        "DZ" | codec u8, 0: not compressed | size of the value u64 |
 //     Get ◄── expand ◄──── store        bytes
 //
-// A value that compression does not make smaller is stored uncompressed. The store below checks its
-// values and so finds damage; the sizes in what it returns are checked again before memory is
-// allocated.
+// A value that compression does not make smaller is stored uncompressed. The store below detects
+// damaged values; the sizes in its values are checked again before memory is allocated.
 //
 // Ownership: owns the store below; the codec lives for ever, like all of CodecRegistry().
 // Threads:   thread-safe. Each concurrent call uses a scratch buffer, which is kept and grows to
@@ -44,8 +43,8 @@ class Codec {
   // Returns the number of bytes written to `to`, or 0 if the result is not smaller than `raw` or
   // does not fit in `to`.
   virtual size_t Compress(absl::string_view raw, absl::Span<char> to) const = 0;
-  // Expands `compressed`, which may hold any bytes, into `to`. Returns whether it gives exactly
-  // to.size() bytes.
+  // Expands `compressed`, which may hold any bytes, into `to`. Returns whether the result has
+  // exactly to.size() bytes.
   virtual bool Decompress(absl::string_view compressed, absl::Span<char> to) const = 0;
   // The most bytes to which `compressed_bytes` bytes can expand. It is checked before memory is
   // allocated for them.

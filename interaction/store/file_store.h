@@ -14,18 +14,16 @@
 // A writer that is killed leaves its temporary file. RemoveTemporaryFiles() removes such files, and
 // Create() removes those that were last written more than an hour ago. The folders of keys stay.
 //
-// A value contains the name of the store's last folder and its key. One that was stored under
-// another key, or copied from the store of another run, therefore counts as damaged. Each machine
-// may mount the folder elsewhere, under the same last name.
+// A value contains the name of the store's last folder and its key. So a value that was stored
+// under another key, or copied from the store of another run, counts as damaged. Each machine may
+// mount the folder elsewhere, under the same last name.
 //
-// Limits: a key cannot be the folder of another key ('a' and 'a/b'). Processes that may write to
-// the folder are trusted not to be hostile, but may make mistakes: anything in the place of a value
-// that is not a regular file, such as a FIFO, a device or a link, is kDataLoss at once. A link in
-// the place of a folder is followed.
+// Limits: a key cannot be the folder of another key ('a' and 'a/b'). Processes that can write to
+// the folder are trusted not to be hostile, but may make mistakes: a value that is not a regular
+// file, such as a FIFO, a device or a link, is kDataLoss at once. Links to folders are followed.
 //
 // Threads: thread-safe, also across processes and machines. If two put the same key at the same
-// time,
-//          one of the two values remains.
+//          time, one of the two values remains.
 // Errors:  kResourceExhausted  disk full, quota, file too large
 //          kUnavailable        any other error of the system: no permission, read-only, I/O
 #ifndef DING_WORKER_INTERACTION_STORE_FILE_STORE_H_
@@ -60,8 +58,8 @@ class FileStore : public Store {
   absl::Status Clear() override;
   const std::string& url() const override { return url_; }
 
-  // Removes the temporary files that were last written before `written_before`. If a writer of one
-  // is still alive, its Put returns kUnavailable.
+  // Removes the temporary files that were last written before `written_before`. If the writer of
+  // such a file is still alive, its Put returns kUnavailable.
   absl::Status RemoveTemporaryFiles(absl::Time written_before);
 
  private:

@@ -5,10 +5,10 @@
 //
 //     writer ──Put──► store ◄──Get── readers          made by URL: create_store("file:/dev/shm/run")
 //                       ▲
-//                       └──Delete── the process that decides that nobody needs the value
+//                       └──Delete── the owner of the value
 //
-// A value appears as a whole or not at all, and never changes; putting a key again replaces it.
-// Values are checked when they are read: Get returns what was put, or an error.
+// Put is atomic, and a value never changes; putting a key again replaces it. Values are checked
+// when they are read: Get returns the value that was put, or an error.
 //
 // Keys are relative paths of letters, digits, '.', '_' and '-', whose parts do not begin with '.';
 // they have at most 200 bytes. Since keys arrive over the network, any other key is refused before
@@ -39,8 +39,8 @@
 
 namespace ding {
 
-// When what was committed is on the disk, and survives the end of the machine. It survives the end
-// of the process at once.
+// When a commit is on the disk and survives a crash of the machine. It survives a crash of the
+// process at once.
 enum class LogSync {
   kNone,  // when the operating system writes it
   kPeriodic,  // at most kLogSyncSeconds later, if commits go on; else when the operating system writes it
@@ -49,7 +49,7 @@ enum class LogSync {
 inline constexpr double kLogSyncSeconds = 1;
 
 struct LogOptions {
-  std::string run;  // to which the log belongs; the log of another run is refused
+  std::string run;  // the run of the log; the log of another run is refused
   // Whether it is an error if there is no log.
   bool must_exist = false;
   LogSync sync = LogSync::kPeriodic;
@@ -60,8 +60,8 @@ struct LogOptions {
 //   Commit({append, remove, snapshot}) ──► [ 3 . 5 6 . 8 9 ]  +  {"state": bytes, ...}     all of a change, or nothing
 //   Read() ◄── (3, bytes), (5, bytes), ...
 //
-// Nothing is ever copied: a record that is not needed any more is deleted where it lies, and a part
-// of the snapshot takes the place of the one before.
+// There is no compaction: an obsolete record is deleted in place, and a new part of the snapshot
+// replaces the old one.
 //
 // One process at a time may write. Open() of an implementation either refuses the process if
 // another one has the log open (SqliteLog: the file is locked), or begins a new epoch (RedisLog):
@@ -73,12 +73,10 @@ struct LogOptions {
 // Threads: thread-compatible.
 // Errors:  every message names the log.
 //   kResourceExhausted  there is no room; nothing was changed, and the call may be repeated
-//   kUnavailable        it is not known whether the change was made. The next Commit() must have
-//                       the same change: then it is made once
-//   kAborted            another process has taken over this log, and nothing can be written any
-//                       more
-//   kDataLoss           the log is damaged, or has lost something that was committed: `anew` begins
-//                       it again
+//   kUnavailable        it is not known whether the change was made. The next Commit() must repeat
+//                       the same change; it is then made once
+//   kAborted            another process has taken over this log; nothing can be written any more
+//   kDataLoss           the log is damaged, or has lost a commit: `anew` begins it again
 class Log {
  public:
   // An error ends the reading. If it is kDataLoss, Read() says how to repair the log.
@@ -87,17 +85,16 @@ class Log {
 
   struct Change {
     std::vector<absl::string_view> append;  // new records
-    std::vector<int64_t> remove;            // indexes; those that are not there are ignored
-    // Parts that take the place of those of the same name; an empty one only removes that.
+    std::vector<int64_t> remove;            // indexes; missing ones are ignored
+    // Parts that replace the parts of the same names; an empty part only removes the old one.
     std::vector<std::pair<absl::string_view, absl::string_view>> snapshot;
-    // First deletes everything that is there.
+    // First deletes all records and parts.
     bool anew = false;
   };
 
   virtual ~Log() = default;
 
-  // Makes all of the change or, after an error, nothing of it. Returns the index of the first new
-  // record; the others follow.
+  // Makes the change atomically. Returns the index of the first new record; the others follow.
   virtual absl::StatusOr<int64_t> Commit(const Change& change) = 0;
 
   // Calls `visit` for each record in the order of indexes. `visit` must not call the log.
@@ -105,13 +102,12 @@ class Log {
 
   virtual absl::StatusOr<Snapshot> ReadSnapshot() = 0;
 
-  // Returns when everything that was committed is on the disk.
+  // Returns when all commits are on the disk.
   virtual absl::Status Sync() = 0;
 
-  // About the space that it takes.
+  // The approximate size of the log.
   virtual int64_t size_bytes() = 0;
-  // Whether it can lose something that was committed while it is open, so that who uses it must be
-  // able to begin it anew.
+  // Whether it can lose commits while it is open. Its user must then be able to begin it anew.
   virtual bool may_lose() const { return false; }
 };
 
@@ -121,7 +117,7 @@ class Store {
 
   // Stores the pieces, one after the other, as the value of `key`. A failure leaves the old value.
   //   kResourceExhausted  the store is full
-  //   kUnavailable        the store is gone or cannot be written now; worth trying again
+  //   kUnavailable        the store is gone or cannot be written now; worth a retry
   //   kInvalidArgument    `key` is not a key, or the value has more than kMaxValueBytes
   virtual absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) = 0;
 
@@ -129,7 +125,7 @@ class Store {
   // page faults. After an error, `value` has any content.
   //   kNotFound        there is no such key
   //   kDataLoss        the value is damaged: truncated, or its checksum does not match
-  //   kUnavailable     the store is gone or cannot be read now; worth trying again
+  //   kUnavailable     the store is gone or cannot be read now; worth a retry
   //   kInvalidArgument `key` is not a key
   virtual absl::Status Get(absl::string_view key, std::string* value) = 0;
 
@@ -141,13 +137,12 @@ class Store {
   // path.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
-  // Deletes all values and everything that the store itself has left. Nobody may use the store any
-  // more.
+  // Deletes all values and the store's own data. Nobody may use the store any more.
   virtual absl::Status Clear() = 0;
 
-  // Opens the log that lies beside the values, or makes it. Clear() deletes it, too. The errors of
-  // RedisLog::Open(), or
-  //   kFailedPrecondition  this kind of store has none
+  // Opens the log beside the values, or makes it. Clear() deletes it, too. Has the errors of
+  // RedisLog::Open(), and
+  //   kFailedPrecondition  this kind of store has no log
   virtual absl::StatusOr<std::unique_ptr<Log>> OpenLog(const LogOptions& options);
 
   // The URL with which the store was made: "file:/dev/shm/run".
@@ -184,7 +179,7 @@ inline std::string ChunkKey(int64_t chunk) {
   return absl::StrCat("data/", absl::Hex(WorkerOfChunk(chunk)), "/",
                       absl::Hex(static_cast<uint32_t>(chunk)));
 }
-// The key contains the learner's number, so a learner that was replaced and does not know it yet
+// The key contains the learner's number, so a learner that does not know yet that it was replaced
 // does not overwrite the policies of its successor.
 inline std::string PolicyKey(absl::string_view policy_id, uint64_t version, uint32_t worker) {
   return absl::StrCat("policy/", policy_id, "/", version, "-", absl::Hex(worker));

@@ -43,7 +43,7 @@ absl::Status CheckStoreSettings(const StoreSettings& settings,
                                 absl::Span<const absl::string_view> known);
 
 // Makes the store of a URL.
-//   kNotFound         the scheme or codec is not linked; the message lists those that are
+//   kNotFound         the scheme or codec is not linked; the message lists the linked ones
 //   kInvalidArgument  `url` does not have this form, or has an unknown setting
 //   others            the errors of the scheme
 absl::StatusOr<std::unique_ptr<Store>> create_store(absl::string_view url);

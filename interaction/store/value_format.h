@@ -1,12 +1,10 @@
 // The format in which a store keeps a value in one piece, in a file or in a string of Redis:
 //
-//     "DSTO" | version u16 = 2 | size of the name u16 | size of the value u64 | CRC-32C u32 | name |
-//     value
+//     "DSTO" | version u16 = 2 | name size u16 | value size u64 | CRC-32C u32 | name | value
 //
-// All numbers are little endian; the checksum covers everything but itself. The name identifies the
-// value and its store ("run7/data/3/1f"), so that a value that lies in the place of another, or
-// comes from the store of another run, is detected. The header is checked before memory is
-// allocated for the value.
+// All numbers are little endian; the checksum covers everything except itself. The name identifies
+// the value and its store ("run7/data/3/1f"), so that a swapped value, or a value of another run's
+// store, is detected. The header is checked before memory is allocated for the value.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_STORE_VALUE_FORMAT_H_

@@ -70,15 +70,15 @@ class Connection {
   // before the first TrySend() or TryReceive().
   virtual void SetReadyCallback(std::function<void()> ready) = 0;
 
-  // Sets the largest message, in bytes, that may be received from now on: 0 to kMaxMessageBytes, as
-  // at first. A peer that sends a larger one is disconnected, with that reason, before memory is
-  // allocated for it.
+  // Sets the largest message, in bytes, that may be received from now on: 0 to kMaxMessageBytes
+  // (the default). A peer that sends a larger message is disconnected, with that reason, before
+  // memory is allocated.
   virtual void SetMaxReceivedBytes(int64_t bytes) = 0;
 
   // Ends both directions; may be called again. Messages that were sent before still arrive, if the
   // peer takes them within a second.
   virtual void Close() = 0;
-  // Begins to close without waiting. Close() must follow; it waits for the rest of that second.
+  // Begins to close without waiting. Close() must follow, and waits for the rest of its second.
   virtual void BeginClose() = 0;
 
   // The name of the other side, for people: "127.0.0.1:41234".
@@ -130,9 +130,9 @@ class Transport {
                                                               absl::Duration timeout) = 0;
 };
 
-// Marks the error of a Connect() that reached its deadline although somebody answered: with a
-// reason, or by closing the connection, as the machine itself does for a port where nobody listens.
-// An error without the mark means that nobody answered: the process hangs or is stopped.
+// Marks the timeout of a Connect() whose peer did answer, by a refusal or a reset (for a port
+// without a listener, the machine itself resets). Without the mark nobody answered: the peer hangs
+// or is stopped.
 inline constexpr char kConnectRefusedPayload[] = "ding_worker/connect_refused";
 
 // Returns `status` with the mark. `status` must be an error.
