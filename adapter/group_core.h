@@ -1,10 +1,9 @@
-// The rules of LearnerAggregator, without connections, threads and locks: what its group of
-// learners does with a message of the coordinator or of a learner, and when time has passed. It
-// connects the parts of the group: the learners (group_roster.h), the generations of the task
-// (group_task.h), demands (group_demands.h), reports of training (group_demands.h) and the status
-// (group_task.h).
+// The logic of LearnerAggregator, without connections, threads and locks: it handles messages of
+// the coordinator and of learners, and elapsed time. Its parts are the learners (group_roster.h),
+// the generations of the task and the status (group_task.h), demands and reports of training
+// (group_demands.h).
 //
-// Ownership: what the two functions use must outlive it.
+// Ownership: objects that the two functions use must outlive it.
 // Threads:   thread-compatible.
 // Errors:    an error of TakeFromLearner() means that the learner has sent something that the
 //            coordinator would refuse. The coordinator has not received it.
@@ -31,7 +30,7 @@ class GroupCore {
   using ToLearner = std::function<void(uint32_t worker, const CoordinatorMessage& message)>;
   using ToCoordinator = std::function<void(const WorkerMessage& message)>;
 
-  // `welcome` is what the coordinator has told the aggregator. `report_period` is the least time
+  // `welcome` is the coordinator's Welcome to the aggregator. `report_period` is the least time
   // between two reports of the group's members.
   GroupCore(const GroupTask::Options& options, absl::Duration report_period, const Welcome& welcome,
             ToLearner to_learner, ToCoordinator to_coordinator);
@@ -42,7 +41,7 @@ class GroupCore {
   void Lose(uint32_t worker, const absl::Status& why);
   absl::Status TakeFromLearner(uint32_t worker, const WorkerMessage& message);
   void TakeFromCoordinator(const CoordinatorMessage& message);
-  // Takes the next step of the task, if the elapsed time or a change calls for one.
+  // Takes the next step of the task, if one is due.
   void Advance();
   // Reports the group's members to the coordinator, if a report is due.
   void ReportGroup();

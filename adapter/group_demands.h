@@ -1,5 +1,5 @@
-// What the learners of a group send, as the group sends it: their demands for data (GroupDemands)
-// and their reports of training (GroupInfos).
+// Merges the messages of a group's learners into messages of the group: demands for data
+// (GroupDemands) and reports of training (GroupInfos).
 //
 // Ownership: both copy their arguments.
 // Threads:   thread-compatible; the aggregator's mutex guards them.
@@ -30,12 +30,11 @@ namespace ding {
 // numbered from 1 for as long as the group's session with the coordinator lasts. A demand of the
 // group counts as read when all learners have read their shares.
 //
-// The learners of an on-policy policy demand rounds: rows of certain versions
-// (LearnerDemand.collect_iter), as learner 0 says. A round may have more or fewer rows than were
-// demanded, and is split evenly.
+// The learners of an on-policy policy demand rounds: rows of the versions that learner 0 names
+// (LearnerDemand.collect_iter). A round may have more or fewer rows than demanded, and is split
+// evenly.
 //
-// Errors: an error of Add() is the fault of that learner, an error of Split() that of the
-// coordinator.
+// Errors: an error of Add() is the fault of that learner, an error of Split() the coordinator's.
 class GroupDemands {
  public:
   // The part of an answer for one learner.
@@ -46,23 +45,21 @@ class GroupDemands {
 
   // `members` are in the order of their ranks. Drops the demands of the generation before.
   void BeginGeneration(const std::vector<uint32_t>& members) { waiting_.Reset(members); }
-  // Drops the waiting demands. Answers to demands that were sent already are dropped when they
-  // come.
+  // Drops the waiting demands, and later the answers to demands that were sent already.
   void EndGeneration();
-  // Drops everything. All demands that were sent count as answered and read.
+  // Drops all demands. Those that were sent count as answered and read.
   void EndTask();
 
   // Adds the demand of a member of the generation.
   //   kInvalidArgument    the coordinator would refuse this demand, or the sum if all members sent
-  //                       the same; or it says that an answer is read which has not been given
+  //                       the same; or it reports an answer as read that was not given
   //   kResourceExhausted  the learner is too many demands ahead of the others
   absl::Status Add(uint32_t learner, const LearnerDemand& demand);
   // Returns the next demand of the group, or nullopt if a member has none or if enough demands are
   // unanswered or unread. Call it after each Add() and Split(), until it returns nullopt.
   std::optional<LearnerDemand> Next();
-  // Splits the coordinator's answer into the learners' shares. There are none if no demand has this
-  // number, it was answered before, or its generation is over. The errors are those of
-  // SplitItems().
+  // Splits the coordinator's answer into the learners' shares; empty if no demand has this number,
+  // it was answered before, or its generation is over. Has the errors of SplitItems().
   absl::StatusOr<std::vector<Share>> Split(const LearnerData& data);
 
  private:
@@ -98,8 +95,7 @@ class GroupDemands {
 //   Add(): learner 1, step 5, priorities b ─┘
 //
 // Errors: an error of Add() is the fault of that learner. Next() fails if the learners are at
-// different
-//         steps, which cannot be blamed on one of them.
+//         different steps, for which no single learner can be blamed.
 class GroupInfos {
  public:
   // `members` are in the order of their ranks. Drops the reports of the generation before.
@@ -123,7 +119,7 @@ class GroupInfos {
 
  private:
   RankQueues<LearnerInfo> waiting_;
-  // A report of rank 0 that it does not train at the moment. It is passed on at once.
+  // A report of rank 0 that it stalls. It is passed on at once.
   std::optional<LearnerInfo> stalled_;
 };
 

@@ -20,14 +20,14 @@
 
 namespace ding {
 
-// The state of a task that a group of learners trains: its generations, and what has to happen
-// next. A generation is a fixed set of learners that train together.
+// The state of a task that a group of learners trains: its generations and its next step. A
+// generation is a fixed set of learners that train together.
 //
 //   kGathering ──► kRunning ── a member is lost, or a learner has come ──► kForming ──► kRunning ...
 //
 // The class sends no messages. NextStep() decides what to do, from the elapsed time and the states
-// of the learners, and the aggregator does it. In a new generation the members have ranks without
-// gaps. Rank 0 is the learner that loads the checkpoint, or else the one that has trained farthest.
+// of the learners, and the aggregator does it. In a new generation the members have dense ranks.
+// Rank 0 is the learner that loads the checkpoint, or else the one with the most iterations.
 //
 // Errors: TakePolicy() refuses every version that the coordinator would refuse.
 class GroupTask {
@@ -70,7 +70,7 @@ class GroupTask {
   // checkpoint.
   bool NeedsForCheckpoint(uint32_t worker) const { return generation_ == 0 && loader_ == worker; }
   // The members that have not left the last generation within form_timeout after its end. The
-  // caller gives them the task anew before it calls NextStep().
+  // caller gives them the task again before it calls NextStep().
   std::vector<uint32_t> Late(const GroupRoster& roster) const;
   // Returns the next step to take. Changes nothing.
   Step NextStep(const GroupRoster& roster) const;

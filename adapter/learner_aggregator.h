@@ -1,5 +1,5 @@
-// Makes several learners that train together act as one. To the coordinator it looks like a
-// learner, to the learners like their coordinator.
+// Makes several learners that train together act as one. To the coordinator it is a learner, and to
+// the learners it is their coordinator.
 //
 //                    ┌──────────────────────┐ ◄── GroupReady, LearnerDemand, LearnerInfo ── learner, rank 0
 //  coordinator ◄───► │  LearnerAggregator   │ ── FormGroup, LearnerData, BreakGroup ──►       ▲ all-reduce
@@ -14,24 +14,22 @@
 //   gathering ─► running ──► a learner is lost, or comes ──► forming ─► running ...
 //
 // A generation is a fixed set of learners with ranks. It ends when a learner is lost, or reports
-// that it lost another one. The remaining learners then report how far they are and form the next
-// generation, with ranks without gaps. Rank 0 is the learner that is farthest, and all continue
-// from its state. A learner that comes later waits for the next generation; for its sake, the
-// present one is ended no sooner than admit_period after its beginning. If no learner is left that
-// was in a generation, the task fails, and the coordinator gives it out again from the last
-// checkpoint.
+// that it lost another one. The remaining learners then report their iterations and form the next
+// generation, with dense ranks. Rank 0 is the learner with the most iterations, and all continue
+// from its state. A learner that comes later waits for the next generation; for it, the present
+// generation is ended, but not before admit_period. If all learners of the generations are gone,
+// the task fails, and the coordinator assigns it again from the last checkpoint.
 //
-// The rules are in group_core.h. This class connects them with the coordinator and the learners.
+// The logic is in group_core.h. This class connects it with the coordinator and the learners.
 //
 // Ownership: the session and the transport must outlive it. It owns its WorkerServer. It sets the
-// ready
-//            callback of the session.
+//            ready callback of the session.
 // Threads:   one thread calls Run(), and does all work; any thread may call Close(), ended() and
 //            status().
 // Errors:    a learner is disconnected with the reason if its model differs from the others', or if
-//            it sends something that the coordinator would refuse; the coordinator never receives
-//            that. If the task fails on a learner, it fails for all, unless that learner was only
-//            about to join.
+//            it sends a message that the coordinator would refuse; such a message is not passed on.
+//            If the task fails on a learner, it fails for all, unless that learner was still
+//            joining.
 //
 // Example: adapter/example_test.cc.
 #ifndef DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
@@ -63,17 +61,17 @@ class LearnerAggregator : private WorkerHandler {
     int learner_num = 1;
     absl::Duration connect_timeout = absl::Seconds(60);
     // How long the members have to notice that their generation is over. It must be above the
-    // time-out of their all-reduce. The next generation begins without the members that are late.
+    // timeout of their all-reduce. The next generation begins without late members.
     absl::Duration form_timeout = absl::Seconds(45);
     // The least time between two generations if the second one begins because a learner has come.
     absl::Duration admit_period = absl::Seconds(10);
-    // How long the learners have at the end of the run to end their task and leave.
+    // How long the learners may take at the end of the run to end their task and leave.
     absl::Duration leave_timeout = absl::Seconds(15);
     // The least time between two reports of the group's members to the coordinator. A report is
     // sent only if something has changed.
     absl::Duration report_period = absl::Seconds(1);
     // Where and how to listen. Create() replaces check_hello, the welcome message (by the
-    // coordinator's) and, if the coordinator has announced one, the lease.
+    // coordinator's), and the lease if the coordinator has announced one.
     WorkerServer::Options server;
     const Clock* clock = Clock::Real();
   };
@@ -87,33 +85,33 @@ class LearnerAggregator : private WorkerHandler {
   // The address to which learners connect.
   const std::string& address() const { return server_->address(); }
 
-  // Works until the run ends, and returns the coordinator's last message. By then the learners have
-  // been told, and have left or leave_timeout has passed.
+  // Works until the run ends, and returns the coordinator's last message. By then the learners were
+  // told, and have left or leave_timeout has passed.
   //   kCancelled  Close() was called
   //   others      the session with the coordinator ended, for this reason
   absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
   void Close();
-  // Whether the run is over, so that learners which end must not be replaced.
+  // Whether the run is over: do not replace learners any more.
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The status of the learners. The coordinator gets the same, for the status of the run.
   RunStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // What the thread of Run() has to do, and news of the session with the coordinator.
+  // The queue of calls for the thread of Run(), and events of the session with the coordinator.
   class Inbox;
 
   LearnerAggregator(const Options& options, WorkerSession* coordinator,
                     std::unique_ptr<WorkerServer> server);
 
-  // The server's threads call these, which leave the work to the thread of Run().
+  // The server's threads call these. The thread of Run() does the work.
   void Admit(const Hello& hello, Admitted admitted) override;
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override;
   void WorkerLost(uint32_t worker, const absl::Status& why) override;
   void Handle(uint32_t worker, WorkerMessage message, Done done) override;
 
-  // Waits for up to `timeout` for something to do, and does it.
+  // Waits up to `timeout` for calls, and runs them.
   void TakeCalls(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   void Answer(uint32_t worker, const WorkerMessage& question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const WorkerMessage& message);

@@ -1,5 +1,5 @@
-// How the learner aggregator makes one message of those of several learners, and splits the answers
-// again: RankQueues waits for one of each learner, the functions are the rules.
+// Merges the messages of several learners into one, and splits the answers again, for the learner
+// aggregator. RankQueues collects a message of each learner.
 //
 //     demands  [16 rows] [16 rows]  ──MergeDemands──►  [32 rows]
 //     data     [16 rows] [16 rows]  ◄──SplitItems────  [32 rows]
@@ -36,8 +36,8 @@ LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 //   others            from DecodeBatch()
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows);
-// Splits a round of an on-policy policy, which may have more or fewer rows than were demanded: each
-// learner gets as many as the others, or one more.
+// Splits a round of an on-policy policy, which may have more or fewer rows than demanded. The parts
+// differ by at most one row.
 absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, size_t learners);
 
 // Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and
@@ -49,8 +49,8 @@ absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 // The sum of CPUs, of memory and of GPUs.
 Resources MergeResources(absl::Span<const Resources> learners);
 
-// The number of messages that a learner may be ahead of the others. Its data loader never gets so
-// far ahead.
+// The number of messages that a learner may be ahead of the others. A data loader never gets so far
+// ahead.
 inline constexpr size_t kMaxRoundsAhead = 1024;
 
 // Matches the messages of the members of one generation: the first message of each member makes the

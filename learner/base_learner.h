@@ -4,13 +4,13 @@
 //
 //     before_iter hooks ─► Learn() ─► priorities ─► ( count ─► OnIteration() ─► after_iter hooks ) per step
 //
-// A derived class overrides what it does in another way: Learn() for the optimizer steps,
-// OnIteration() for the values that they report, Train() for the batch itself, SaveState() and
-// LoadState() for state of its own. A learner that has a BaseLearner as a part calls set_outer().
+// A derived class overrides Learn() to change the optimizer steps, OnIteration() to change the
+// values that they report, Train() to change the batch, and SaveState() and LoadState() to add
+// state of its own. A learner that has a BaseLearner as a part calls set_outer().
 //
-// Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data,
-//            Learn() or OnIteration() throws becomes an error. Train() and Start() refuse to be
-//            called from within themselves, as by a hook (kFailedPrecondition).
+// Ownership, threads, errors: as ILearner. An exception of a policy, a hook, a source of data,
+//            Learn() or OnIteration() becomes an error. Train() and Start() refuse recursive calls,
+//            as by a hook (kFailedPrecondition).
 //
 // Example: a learner that trains several times on each batch.
 //   class RepeatLearner : public BaseLearner {
@@ -59,7 +59,7 @@ class BaseLearner : public ILearner {
     bool is_multitask_pipeline = false;  // true: all ranks monitor, also if only_monitor_rank0
     int monitor_window = 10;             // number of values per average, at least 1
   };
-  // What a learner is made of. `policy` and `group` must outlive it.
+  // The parts of a learner. `policy` and `group` must outlive it.
   struct Parts {
     Options options;
     LearnMode* policy = nullptr;  // null: none yet; Train() is refused until ResetPolicy()
@@ -112,43 +112,42 @@ class BaseLearner : public ILearner {
     return group_->rank() == 0 || options_.is_multitask_pipeline || !options_.only_monitor_rank0;
   }
   Monitor* monitor() final { return &monitor_; }
-  // They are not saved, so that the state of a run does not depend on the speed of the machine.
+  // Not saved, so that the state of a run does not depend on the speed of the machine.
   const Monitor& timings() const final { return timings_; }
   absl::Status Close() override;
 
-  // From now on it trains `policy`, which must outlive it. Counters and hooks stay; averages and
-  // priorities, which are those of the policy before, are dropped.
+  // Trains `policy`, which must outlive this, from now on. Counters and hooks stay; averages and
+  // priorities of the previous policy are dropped.
   //   kInvalidArgument     null
   //   kFailedPrecondition  between the iterations of a batch, as from an after_iter hook
   absl::Status ResetPolicy(LearnMode* policy);
   const LearnerHooks& hooks() const { return hooks_; }
   const Options& options() const { return options_; }
-  // For a learner of which this one is a part: hooks are called with `outer` (not null), Start()
-  // trains by its Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this
+  // For a learner that has this one as a part: hooks are called with `outer` (not null), Start()
+  // calls outer->Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this
   // learner is used.
   void set_outer(ILearner* outer) { outer_ = outer; }
 
  protected:
-  // `parts` are such that CheckParts() accepts them.
+  // CheckParts() must accept `parts`.
   explicit BaseLearner(Parts parts);
 
-  // Takes the optimizer steps of one batch and reports them, an entry of `steps` for each; no
-  // entry: the batch is skipped. `steps` still has the entries of the previous batch. After an
-  // error the parameters must be as before, as after an error of LearnMode::Forward(), which the
-  // default calls.
+  // Takes the optimizer steps of one batch and reports each in an entry of `steps`; without an
+  // entry the batch is skipped. `steps` still has the entries of the previous batch. An error must
+  // not change the parameters. The default calls LearnMode::Forward().
   virtual absl::Status Learn(const Batch& data, const NamedValues& settings,
                              std::vector<LearnStep>* steps);
   // Called for each iteration in turn, before its after_iter hooks; train_iter() counts it. It may
-  // change `step`, which the hooks see, except for the priorities: Learn() decides on those. The
-  // default does nothing. An error ends Train().
+  // change `step`, which the hooks see, except for the priorities, which are Learn()'s. The default
+  // does nothing. An error ends Train().
   virtual absl::Status OnIteration(LearnStep* step);
 
  private:
   // Begins with `policy`, if it is not null.
   void UsePolicy(LearnMode* policy);
   absl::Status FinishIteration(LearnStep* step);
-  // Keeps the priorities of the last step that has any: one for each row of `data`, or for each
-  // sequence, by its first row.
+  // Keeps the priorities of the last step that has any: one for each row of `data`, or one for each
+  // sequence, with the id of its first row.
   absl::Status RememberPriorities(const Batch& data);
 
   const Options options_;

@@ -44,11 +44,11 @@ absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);
 
 // Encodes the state that the next step depends on, and the counters, for a learner of the same
-// model in another process. It has no averages, which each learner keeps for itself.
+// model in another process. Averages, which each learner keeps for itself, are left out.
 absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
-// Opens the checkpoint at `path`; kInvalidArgument if it is of another kind.
+// Opens the checkpoint at `path`; kInvalidArgument if it has another kind.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);
 
 }  // namespace ding

@@ -1,7 +1,7 @@
-// The result of an evaluation, as hooks and stoppers see it, and how well its mean is known; and
-// what a run and the hooks of its learner tell each other about it (RunSignals).
+// The result of an evaluation, as hooks and stoppers see it, with the standard error of its mean;
+// and the signals between a run and the hooks of its learner (RunSignals).
 //
-// Threads: values and pure functions, but for RunSignals.
+// Threads: values and pure functions, except RunSignals.
 #ifndef DING_WORKER_LEARNER_EVALUATION_H_
 #define DING_WORKER_LEARNER_EVALUATION_H_
 
@@ -32,12 +32,12 @@ struct ReturnEstimate {
   double lower_bound() const { return mean - standard_error; }
 };
 
-// `returns` are at least 2. If `mean`, by which the evaluator judges, is another score than their
-// mean, its error is unknown and taken as 0.
+// Needs at least 2 `returns`. If `mean`, the evaluator's score, differs from the mean of `returns`,
+// its standard error is unknown and set to 0.
 ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 
-// What a run and the hooks of its learner tell each other: the run says how the policy was
-// evaluated, and a hook may ask for the end of the run.
+// The signals between a run and the hooks of its learner: the run notes evaluations of the policy,
+// and a hook may request the end of the run.
 //
 //     run ── NoteEvaluation() ──► after_eval hooks ── RequestStop() ──► the run ends normally
 //
@@ -51,8 +51,8 @@ ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 //   }
 class RunSignals {
  public:
-  // For hooks: ends the run after the current batch, as if it had come to its end. `why` is written
-  // to the result; it is not empty. Only the first request counts.
+  // For hooks: ends the run normally after the current batch. `why` (not empty) is written to the
+  // result. Only the first request counts.
   void RequestStop(absl::string_view why) {
     if (stop_request_.empty()) stop_request_ = std::string(why);
   }

@@ -45,10 +45,9 @@ class SaveCkptHook : public LearnerHook {
 };
 
 // Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only,
-// after the last step of a batch. The first one is saved after the first batch; the next one
-// replaces it when `period` has passed since the last save. Until the first `period` is over, it is
-// replaced every second, or less often where a save takes more than a twentieth of that. Its
-// position is after_iter.
+// after the last step of a batch. It saves after the first batch, then every second (less often if
+// a save takes more than a twentieth of that) until the first `period` is over, and then every
+// `period`. Its position is after_iter.
 class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
@@ -68,9 +67,9 @@ inline constexpr char kResumeCheckpoint[] = "learner_resume";
 
 // Adds the reported values of each iteration to the monitor. Every `freq` train iterations it
 // writes the averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration
-// and `<name>_step/<var>_avg` by env step, as the sink wants it (MetricSink::axis()), and the
-// histograms and grouped scalars of that iteration over one of the two, as
-// `<name>_iter/<histogram>` or `<name>_step/<histogram>`.
+// and `<name>_step/<var>_avg` by env step, as MetricSink::axis() says. Histograms and grouped
+// scalars of that iteration go to one of the two axes: `<name>_iter/<histogram>` or
+// `<name>_step/<histogram>`.
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);

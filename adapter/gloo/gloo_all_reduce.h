@@ -1,9 +1,9 @@
-// All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection from each rank to
-// each other rank. The connections are not encrypted, so use them on a private network only
+// All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection between each two
+// ranks. The connections are not encrypted, so use them on a private network only
 // (docs/reference/adapter.md).
 //
-// The ranks find each other by the rendezvous, whose values travel over the control plane.
-// Therefore no additional port has to listen for that, and none accepts connections from strangers.
+// The ranks find each other by the rendezvous, whose values travel over the control plane. So the
+// rendezvous needs no port of its own, which strangers could connect to.
 //
 // Ownership, threads, errors: the same as for AllReduce.
 #ifndef DING_WORKER_ADAPTER_GLOO_GLOO_ALL_REDUCE_H_

@@ -1,7 +1,7 @@
-// A learner worker of a parallel run: it takes tasks from the coordinator for as long as the run
-// lasts, and makes a learner for each task. Rows and policies go through a store, messages through
-// a session. It does what DI-engine's FlaskFileSystemLearner does by HTTP and pickled files; its
-// types are "grpc_fs" and "grpc_redis".
+// A learner worker of a parallel run: it takes tasks from the coordinator until the run ends, and
+// makes a learner for each task. Rows and policies go through a store, messages through a session.
+// Its types are "grpc_fs" and "grpc_redis". In DI-engine this is FlaskFileSystemLearner, which uses
+// HTTP and pickled files.
 //
 //     task ─► CreateLearner() ─► ILearner::Start() ◄── AsyncDataLoader ◄── GetData(): demands a batch, and how to load it
 //                                  │ Hooks4Call()
@@ -9,8 +9,8 @@
 //                                  └──► SendLearnInfo(): progress and priorities
 //
 // A learner of a group (LearnerTask.group_worker) joins the group's first generation before it
-// begins to learn. When a generation is over, it drops the batches that it has, joins the next one,
-// takes over the state of rank 0, and goes on with batches of the new size:
+// begins to learn. When a generation is over, it drops its batches, joins the next one, copies the
+// state of rank 0, and continues with batches of the new size:
 //
 //     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
 //                 ▲                                                            │ a learner left
@@ -21,16 +21,16 @@
 //
 //     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
 //
-// The learners of a group each demand and learn from their part of a round. The one that publishes,
-// rank 0, also demands for the versions, after it has published.
+// The learners of a group each demand and learn from their part of a round. Rank 0, which
+// publishes, also names the versions in its demand, after it has published.
 //
 // A learner worker of your own inherits from this class and overrides the steps that it changes.
 // docs/how_to/own_learner.md has one.
 //
 // Ownership: session, store and factory must outlive it.
 // Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
-//            call Close(). A thread of the loader calls GetData(), and others what it returns; the
-//            thread of the task calls the other steps.
+//            call Close(). A thread of the loader calls GetData(), other threads call the loaders
+//            that it returns; the thread of the task calls the other steps.
 // Errors:    an error or an exception of a step fails the task.
 #ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
@@ -76,22 +76,23 @@ class BaseCommLearner {
   virtual void Close();
 
  protected:
-  // Makes the learner of a task. `group` is null for a learner that learns alone.
+  // Makes the learner of a task. `group` is null unless it learns in a group.
   virtual absl::StatusOr<std::unique_ptr<TaskLearner>> CreateLearner(const LearnerTask& task,
                                                                      GroupMember* group);
   // Returns the hooks that send, for the learner of the task: by default send_policy before the run
-  // and after iterations, and send_learn_info after iterations and after the run. Without the
-  // latter the task never ends, and is failed.
+  // and after iterations, and send_learn_info after iterations and after the run. Without
+  // send_learn_info the task cannot end, and fails.
   virtual absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> Hooks4Call();
   // Demands the next batch, and returns how to load it; nullopt when the task is being closed.
   // `source` does both. Called ahead of the learner, by one thread.
   virtual absl::StatusOr<std::optional<BatchLoader>> GetData(DemandSource* source);
-  // Puts a version of the policy where the collectors find it by its key. It is called under a
-  // lock, and again for the same version if it got lost. ReadPolicy() reads one.
-  //   kUnavailable, kResourceExhausted  called again; later versions may take its place
+  // Puts a version of the policy into the store, where the collectors find it by its key. It is
+  // called under a lock, and again for the same version if the value got lost. ReadPolicy() reads a
+  // version.
+  //   kUnavailable, kResourceExhausted  called again, perhaps with a later version
   virtual absl::Status SendPolicy(const PolicyVersion& version, const EncodedBatch& model);
   virtual absl::Status ReadPolicy(const PolicyVersion& version, std::string* model);
-  // Reports progress and priorities to the coordinator. One with learner_done() ends the task.
+  // Reports progress and priorities to the coordinator. A report with learner_done() ends the task.
   virtual absl::Status SendLearnInfo(LearnerInfo info);
 
   LearnerSlave* slave() { return &slave_; }
@@ -104,7 +105,7 @@ class BaseCommLearner {
   absl::Status Learn(const LearnerTask& task);
   // Shows new evaluations to the hooks of the learner.
   absl::Status ShowEvaluations(ILearner* learner);
-  // Loads the parameters that the task begins with.
+  // Loads the initial parameters of the task.
   absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   absl::Status RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped,
@@ -116,23 +117,21 @@ class BaseCommLearner {
 
   // Returns the next batch of a learner with data of its own.
   absl::StatusOr<std::optional<TrainData>> NextOwnData(const LearnerView& learner, OwnData* own);
-  // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
-  // batches come, but without rows.
+  // Describes the wait for data; "" if there is none. `empty`: batches come, but without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
   // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.
   absl::Status JoinGroup(const LearnerTask& task, ILearner* learner);
   absl::Status EnterGeneration(const FormGroup& form, ILearner* learner);
 
-  // What the hooks call.
+  // Called by the hooks.
   absl::Status PublishPolicy(LearnerView* learner);
   absl::Status ReportProgress(LearnerView* learner);
   // Lets `source` demand the next round, because the newest policy is published.
   void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
   // Puts the newest published policy into the store again if it is missing or damaged there.
-  // Otherwise the collectors would have no policy, and the learner would wait for their data for
-  // ever.
+  // Without it the collectors would wait for a policy, and the learner for their data.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -151,12 +150,12 @@ class BaseCommLearner {
   bool learns_in_rounds_ = false;  // an on-policy policy, or in lockstep
   std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
   std::string policy_id_;       // of the task
-  uint32_t publisher_ = 0;      // the worker whose versions they are
+  uint32_t publisher_ = 0;      // the worker that publishes the versions
   LearnRecorder* recorder_ = nullptr;    // of the task
   std::optional<LearnReports> reports_;  // of the task
 
-  // Held while a policy is put into the store, and while RestorePolicy() looks for it. So a policy
-  // that the coordinator has deleted for a newer one is never put there again.
+  // Held while a policy is put into the store, and while RestorePolicy() checks it. So a policy
+  // that the coordinator has deleted is never put there again.
   Mutex mutex_;
   PolicyVersion published_version_ ABSL_GUARDED_BY(mutex_);
   std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);  // not set: none yet

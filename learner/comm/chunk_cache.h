@@ -1,8 +1,7 @@
-// A cache of decoded chunks of a store, bounded by their memory and their rows. It keeps those that
-// were used last.
+// An LRU cache of decoded chunks of a store, bounded by their memory and their rows.
 //
-// Chunks never change, so a cached chunk is never out of date. A chunk that was deleted in the
-// store stays in the cache.
+// Chunks never change, so a cached chunk is never stale. A chunk that was deleted from the store
+// stays in the cache.
 //
 // Ownership: the cache and its users share the chunks.
 // Threads:   thread-safe.
@@ -27,7 +26,7 @@ namespace ding {
 struct DecodedChunk {
   explicit DecodedChunk(SegmentBatch decoded);
 
-  // Its memory, with that of its entry in a cache. The blocks of `data` have room for its rows
+  // The memory of the chunk and of its cache entry. The blocks of `data` have room for its rows
   // only.
   int64_t bytes() const;
 

@@ -1,16 +1,16 @@
 // The source of batches for a learner's data loader: it demands batches from the coordinator ahead
-// of time, and reads the chunks that the answers name from the store. It reports each chunk that
-// cannot be learned from once, so that the coordinator draws no more rows of it.
+// of time, and reads the chunks that the answers name from the store. It reports each unusable
+// chunk once, so that the coordinator draws no more rows of it.
 //
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
 //
 // A source of kind kRounds demands the batches of a round, send_policy_freq, after each
-// AskForRound(). The draw of a round lets the collectors go on, and they should then act by the
-// policy that was published before.
+// AskForRound(). The draw of a round lets the collectors continue, and they should then act by the
+// policy that was just published.
 //
 // Ownership: the slave and the loader must outlive it, and the results of Next() must not.
-// Threads:   one thread calls Next(); any thread may call what Next() returned.
+// Threads:   one thread calls Next(); any thread may call the functions that Next() returned.
 #ifndef DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
 #define DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
 
@@ -42,8 +42,7 @@ class DemandSource {
  public:
   enum class Kind { kAhead, kRounds };
 
-  // If `on_idle` is set, Next() calls it in every second without data, and returns its error if it
-  // fails.
+  // If `on_idle` is set, Next() calls it in every second without data, and returns its errors.
   DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader,
                std::function<absl::Status()> on_idle = nullptr, Kind kind = Kind::kAhead);
 
@@ -52,8 +51,8 @@ class DemandSource {
   //   kDeadlineExceeded  no data came within options.data_timeout
   absl::StatusOr<std::optional<BatchLoader>> Next();
 
-  // For kRounds: lets Next() demand a round, of rows that the policies of these train iterations
-  // have collected.
+  // For kRounds: lets Next() demand a round of rows that were collected by the policies of these
+  // train iterations.
   void AskForRound(const std::deque<int64_t>& collect_iters) ABSL_LOCKS_EXCLUDED(mutex_);
   // Wakes a Next() that waits for AskForRound().
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,6 @@
-// A learner's membership in a group of learners that learn together. BaseLearner uses it as its
-// ProcessGroup, and the policy as its GradientReducer. The learner enters and leaves one generation
-// of the group after another; between two of them it is alone.
+// A learner's membership in a group of learners. BaseLearner uses it as its ProcessGroup, and the
+// policy as its GradientReducer. The learner enters and leaves one generation of the group after
+// another; in between it is alone.
 //
 //     Average(gradients) ──► [gradients * rows | rows | failed] ──Sum──► mean, or an error in all
 //
@@ -27,7 +27,7 @@ namespace ding {
 
 class GroupMember : public ProcessGroup, public GradientReducer {
  public:
-  // Enters a new generation, which replaces the one before.
+  // Enters a new generation, which replaces the previous one.
   void Enter(std::unique_ptr<AllReduce> generation) ABSL_LOCKS_EXCLUDED(mutex_);
   // Leaves the generation. Calls of the other ranks that wait for this one then return an error.
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,5 +1,4 @@
-// Turns items that were drawn from a buffer (data/items.h) into the transitions that a policy
-// learns from. It reads the rows from a store.
+// Turns drawn items (data/items.h) into a policy's transitions, whose rows it reads from a store.
 //
 //     items [B]: chunk, row, length, replay_unique_id, weight, ...
 //        │ chunk
@@ -7,34 +6,31 @@
 //     cache of decoded chunks ◄── decode ◄── store (ChunkKey)
 //        │ row, the rows that follow it in its segment, final_obs
 //        ▼
-//     transitions [B]: obs, action, reward, next_obs, discount, n_step, replay_unique_id, weight,
-//     ...
+//     transitions [B]: obs, action, reward, next_obs, discount, n_step, replay_unique_id, ...
 //
-// A batch has the columns of data/transition.h, as if a buffer had held the rows: the fields of the
-// rows, next_obs, discount and n_step, then the columns of the items without chunk, row and length.
-// Where the rows have a column of an item, with the same dtype and shape, the item's column
-// replaces it.
+// A batch has the columns of data/transition.h, as if drawn from a buffer of rows: the fields of
+// the rows, next_obs, discount and n_step, then the columns of the items without chunk, row and
+// length. An item's column replaces a column of the rows with the same name, dtype and shape.
 //
 // An item is one row, or a sequence of up to T rows (ItemLoaderOptions::sequences). A batch of B
 // sequences has B * T rows, with row t of sequence b at b * T + t, and the columns mask and burn_in
 // of replay_buffer/sequence_buffer.h. Padding repeats the last row of a shorter item. The T rows
-// have the columns of their item, but each its own collect_iter and mask. If items are whole
-// episodes, T is the length of the longest one in the batch.
+// have the columns of their item, except that each has its own collect_iter and mask. If items are
+// whole episodes, T is the length of the longest one in the batch.
 //
-// The window of a transition ends with its segment in its chunk: if the segment is cut (kCut), the
-// bootstrap comes from final_obs, with the rewards up to there.
+// The n-step window of a transition ends with its segment in its chunk: if the segment is cut
+// (kCut), the bootstrap value is that of final_obs, after the rewards up to there.
 //
-// Collectors are not trusted: a chunk that is damaged, missing, or cannot be learned from (another
-// layout, fewer rows than were announced, NaN, infinity, a category that does not exist) is left
-// out with all of its rows, and reported. Rows have the layout that the options name, or that of
-// the first chunk.
+// Collectors are not trusted: a chunk that is missing, damaged or unusable (another layout, fewer
+// rows than announced, NaN, infinity, a category that does not exist) is left out with all of its
+// rows, and reported. Rows have the layout in the options, or the layout of the first chunk.
 //
 // Ownership: owns its cache; batches keep their own blocks alive.
 // Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
 //            that miss the same chunk both read it.
 // Blocking:  Load() reads the chunks that are not in the cache one after the other. While the store
-//            is unavailable it pauses and tries again, `attempts` - 1 times in all; after that it
-//            reads no more chunks.
+//            is unavailable it pauses and retries, `attempts` - 1 times in all; after that it reads
+//            no more chunks.
 //
 // Example:
 //   auto loader = ItemLoader::Create(store.get(), {}).value();
@@ -73,12 +69,12 @@ struct ItemLoaderOptions {
   // The memory for decoded chunks in the cache. The chunks of the current batch are held in
   // addition to that.
   int64_t cache_bytes = int64_t{256} << 20;
-  // The rows of these chunks, at least 1. More than the buffer holds are of no use.
+  // The most rows of cached chunks, at least 1. More rows than the buffer holds are useless.
   int64_t cache_rows = std::numeric_limits<int64_t>::max();
   int attempts = 5;
   absl::Duration pause = absl::Milliseconds(50);
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
-  // The layout of rows and final observations of collectors; null: that of the first chunk.
+  // The layout of rows and final observations of collectors; null: the layout of the first chunk.
   SpecPtr rows;
   SpecPtr final_obs;
   // Called with the bytes of each chunk that was read from the store, unless it is unusable; by any
@@ -86,7 +82,7 @@ struct ItemLoaderOptions {
   std::function<void(int64_t chunk, absl::string_view bytes)> on_chunk;
 };
 
-// A chunk that cannot be learned from.
+// A chunk that the learner cannot learn from.
 struct UnusableChunk {
   int64_t chunk = 0;
   absl::Status why;  // kNotFound: it is gone from the store; else it is damaged or wrong
@@ -121,9 +117,9 @@ class ItemLoader {
   ~ItemLoader();
 
   // Loads the rows of `items`, which a buffer of items has drawn. They may come from a peer.
-  //   kInvalidArgument    the items are not as the options say, or have no replay_unique_id; they
-  //                       have other columns than the items before; or no transitions can be made
-  //                       of the layout of the rows
+  //   kInvalidArgument    the items do not fit the options or have no replay_unique_id; they have
+  //                       other columns than earlier items; or the layout of the rows makes no
+  //                       transitions
   //   kResourceExhausted  there is not enough memory
   absl::StatusOr<LoadedItems> Load(const Batch& items);
 

@@ -1,10 +1,9 @@
-// Makes the reports of a learner's task: it gathers what the learner does, and says when a report
-// is due. No priority is lost between two reports.
+// Makes the reports of a learner's task from its iterations. No priority is lost between two
+// reports.
 //
-//     Add(learner), after each iteration ──► [step | priorities | values] ──► a report, every send_info_freq iterations,
-//                                                                              or after a second of
-//                                                                              a learner that
-//                                                                              learns alone
+//     Add(learner), after each iteration ──► [step | priorities | values] ──► a report
+//
+// A report is due every send_info_freq iterations; without a group also after a second.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_LEARNER_COMM_LEARN_REPORTS_H_
@@ -26,15 +25,15 @@ class LearnReports {
   // All learners of a group report the same iterations.
   LearnReports(int64_t train_iter, int64_t send_info_freq, bool grouped);
 
-  // Adds the last iteration of the learner, and returns the report if one is due. The last one says
+  // Adds the learner's last iteration, and returns the report if one is due. The last report says
   // that the learner is done.
   std::optional<LearnerInfo> Add(LearnerView* learner);
   // Returns a report that the learner waits for `what`. The next report of progress comes early, to
   // end it.
   LearnerInfo Stall(int64_t train_iter, const std::string& what);
-  // What each report says that the learner waits for although it learns; empty: nothing.
+  // Sets what each report shows as the learner's wait although it learns; empty: nothing.
   void set_stalled(std::string what) { stalled_ = std::move(what); }
-  // Drops what was gathered: the learner goes on from `train_iter`.
+  // Drops unreported iterations: the learner continues from `train_iter`.
   void Restart(int64_t train_iter);
 
  private:

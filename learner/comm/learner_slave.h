@@ -6,8 +6,8 @@
 //     SendInfo(), SendPolicy() ──► LearnerInfo, PolicyVersion
 //     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on it is the Rendezvous of the generation
 //
-// DemandProtocol says what demands and answers mean, without waiting. The simulation of the control
-// plane runs it, too.
+// DemandProtocol is the logic of demands and answers, without waiting. The simulation of the
+// control plane runs it, too.
 //
 // Ownership, threads, blocking: as Slave; DemandProtocol is thread-compatible.
 #ifndef DING_WORKER_LEARNER_COMM_LEARNER_SLAVE_H_
@@ -33,22 +33,22 @@
 
 namespace ding {
 
-// Returns what hooks are shown of a result.
+// Returns the part of a result that hooks see.
 Evaluation EvaluationOf(const EvaluationResult& result);
 
 class DemandProtocol {
  public:
-  // Forgets the answers of the task before, or of the generation before.
+  // Forgets the answers of the previous task or generation.
   void DropAnswers();
   // Returns the next demand. `task_id` and the rest are for the caller to set.
   LearnerDemand Demand();
-  // Takes an answer, unless it came before: each of its batches is counted as read once.
+  // Takes an answer, unless it is a repetition. CountRead() must be called for each of its batches.
   void Take(const LearnerData& data);
   bool has_answer() const { return !answers_.empty(); }
   // Returns the next answer; has_answer() must be true.
   LearnerData NextAnswer();
-  // Says that one batch of that answer was read. Once all batches of all answers up to a number are
-  // read, chunks that have left the buffer may be deleted. The next demand tells the coordinator.
+  // Notes that one batch of that answer was read. Once all batches of all answers up to a number
+  // are read, chunks that have left the buffer may be deleted; the next demand reports it.
   void CountRead(uint64_t sequence);
 
  private:
@@ -66,24 +66,24 @@ class LearnerSlave : public Slave, public Rendezvous {
  public:
   using Slave::Slave;
 
-  // Demands `batches` batches for the running task, of rows that the policies of these train
-  // iterations have collected; an empty `collect_iters` allows all rows. Returns the number that
-  // the answer will have.
+  // Demands `batches` batches for the running task, of rows that were collected by the policies of
+  // these train iterations; an empty `collect_iters` allows all rows. Returns the number of the
+  // coming answer.
   absl::StatusOr<uint64_t> Demand(int64_t batch_size, int32_t batches, int64_t train_iter,
                                   absl::Span<const int64_t> collect_iters = {});
   // Returns the next answer.
-  //   kDeadlineExceeded  none came within `timeout`
+  //   kDeadlineExceeded  no answer came within `timeout`
   //   kAborted           the generation of the group is over
   absl::StatusOr<LearnerData> NextData(absl::Duration timeout);
   // Returns the evaluations of the policy that came since the last call, oldest first.
   std::vector<EvaluationResult> TakeEvaluations();
   // As DemandProtocol::CountRead().
   void CountRead(uint64_t sequence);
-  // Reports progress. `info` need not have the id of the task. A report that says that the learner
-  // is done ends the task.
+  // Reports progress. `info` need not have the id of the task. A report with learner_done ends the
+  // task.
   absl::Status SendInfo(LearnerInfo info);
   absl::Status SendPolicy(const PolicyVersion& policy);
-  // Reports chunks that cannot be learned from. `bad` need not have the id of the task.
+  // Reports unusable chunks. `bad` need not have the id of the task.
   absl::Status SendBadChunks(BadChunks bad);
 
   // Sends `ready`, which need not have the id of the task, and waits for the next generation with

@@ -1,5 +1,5 @@
-// Digests of a model: of its structure (the names, types and shapes of its parameters), which all
-// learners of a group must have in common, and of its parameters.
+// Digests of a model: of its structure (the names, types and shapes of its parameters), which must
+// be equal in all learners of a group, and of its parameters.
 //
 // Threads: thread-safe, where the policy is.
 #ifndef DING_WORKER_LEARNER_COMM_MODEL_DIGEST_H_

@@ -1,5 +1,5 @@
-// The learner of a task, with the policy that it trains, and what a learner worker
-// (base_comm_learner.h) needs to know of the run.
+// The learner of a task, with the policy that it trains, and the options of a learner worker
+// (base_comm_learner.h).
 //
 // Threads: one thread, that of the task, calls a TaskLearner.
 #ifndef DING_WORKER_LEARNER_COMM_TASK_LEARNER_H_
@@ -25,9 +25,9 @@
 
 namespace ding {
 
-// Gets all that the parameters of a learner depend on, in the order in which the learner uses it.
-// The implementation (worker/tasks/recording.h) reports its errors itself: a recording never
-// disturbs the learner.
+// Records all inputs of a learner's parameters, in the order in which the learner uses them. The
+// implementation (worker/tasks/recording.h) reports its errors itself: a recording never disturbs
+// the learner.
 //
 // Threads: any thread may call AddChunk(); the learner's thread calls the others.
 class LearnRecorder {
@@ -38,14 +38,14 @@ class LearnRecorder {
   virtual void AddChunk(int64_t chunk, absl::string_view bytes) = 0;
   // The batch that the learner uses next, with its items; their chunks were added before.
   virtual void AddBatch(const LearnerView& learner, const TrainData& data) = 0;
-  // What hooks are shown before the next batch.
+  // The evaluation that hooks see before the next batch.
   virtual void AddEvaluation(const EvaluationResult& result) = 0;
-  // A version with the parameters that the learner has now. The first call, before the first batch,
-  // shows the learner as it begins.
+  // A version with the learner's current parameters. The first call, before the first batch, has
+  // the initial state.
   virtual void AddVersion(const PolicyVersion& version, const LearnerView& learner) = 0;
 };
 
-// The layout of collected rows. If it is null, the first rows that come determine it.
+// The layout of collected rows. If it is null, the first rows determine it.
 struct CollectedLayout {
   SpecPtr rows;
   SpecPtr final_obs;
@@ -64,7 +64,7 @@ struct CommLearnerOptions {
   // Train iterations between two versions of the policy for the collectors, at least 1.
   int64_t send_policy_freq = 10;
   // Train iterations between two reports. A report has the priorities of all iterations since the
-  // one before.
+  // previous one.
   int64_t send_info_freq = 1;
   // For an on-policy policy: the learner learns from one round of items at a time, and publishes
   // the policy after each round. Nothing is loaded ahead, and send_policy_freq is not used.
@@ -74,22 +74,21 @@ struct CommLearnerOptions {
     ItemSequences sequences;   // takes the place of `sequences`
   };
   Rounds rounds;
-  // The learner demands the batches of a version, send_policy_freq or one round, once it has
-  // published the version before, and none ahead. It fails if a row is lost.
+  // The learner demands the batches of a version (send_policy_freq batches, or one round) only
+  // after it has published the previous version. It fails if a row is lost.
   bool lockstep = false;
   // The task fails after this time without data.
   absl::Duration data_timeout = absl::Minutes(10);
-  // The memory for decoded chunks that are kept, and their rows.
+  // The most memory and rows of cached chunks.
   int64_t cache_bytes = int64_t{256} << 20;
   int64_t cache_rows = std::numeric_limits<int64_t>::max();
 
-  // The following are for a learner in a group. batch_size is that of the group; each learner gets
-  // its share.
+  // The following are for a learner in a group. batch_size is the group's; each learner gets its
+  // share.
   AllReduceCreator connect_group;  // null: this program cannot learn in a group
   std::string group_host =
       "127.0.0.1";  // the host of this process, by which the other learners reach it
-  // How long to wait for the other learners in each step. A learner that takes longer counts as
-  // gone.
+  // How long to wait for the other learners in each step. A slower learner counts as gone.
   absl::Duration group_timeout = absl::Seconds(30);
 };
 
@@ -111,25 +110,24 @@ class TaskLearner {
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
   // The layout of the rows that collectors send. Chunks with another layout are left out.
   virtual CollectedLayout collected() const { return {}; }
-  // The data of a learner that demands none from the coordinator. Null: it learns from the rows of
+  // The learner's own data, if it demands none from the coordinator. Null: it learns from rows of
   // collectors.
   virtual OwnData* own_data() { return nullptr; }
-  // Gets what the learner learns from. Null: nothing is recorded. The learner of a group, and one
-  // with data of its own, have none.
+  // The recorder of the learner's inputs. Null: nothing is recorded, as for a learner in a group or
+  // with data of its own.
   virtual LearnRecorder* recorder() { return nullptr; }
   // Changes the options of the worker as the task needs them. The default does nothing.
   virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
   // Whether the learner continues from a checkpoint instead of the task's init_policy.
   virtual bool resumes() const { return false; }
-  // Called when the task is over, whatever the reason. Saves what was learned, so that another
-  // learner can resume the task. The coordinator is told if it fails (unsaved_checkpoints.h). The
-  // default does nothing.
+  // Called when the task is over, for any reason. Saves the learner, so that another learner can
+  // resume the task. The coordinator is told if this fails (unsaved_checkpoints.h). The default
+  // does nothing.
   virtual absl::Status SaveProgress() { return absl::OkStatus(); }
 };
 
-// Makes the learner of a task, which may take long. If the task says so, it continues from where an
-// earlier learner has stopped. `group` is for a learner that learns together with others, and
-// outlives the result; null: it learns alone.
+// Makes the learner of a task, which may take long. If the task says so, it continues an earlier
+// learner's work. `group` outlives the result; null: the learner is not in a group.
 using TaskLearnerFactory = std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(
     const LearnerTask& task, GroupMember* group)>;
 

@@ -1,5 +1,5 @@
-// Says in the store which learners could not save their last checkpoints. The disk may be full, and
-// the coordinator hears no messages of tasks that are over.
+// Notes in the store which learners could not save their last checkpoints: the disk may be full,
+// and the coordinator takes no messages of tasks that are over.
 //
 //   learner ── NoteLastCheckpoint() ──► store: unsaved/<policy> ──► TakeUnsaved() ── coordinator, when all workers have left
 //
