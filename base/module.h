@@ -30,6 +30,7 @@
 #ifndef DING_WORKER_BASE_MODULE_H_
 #define DING_WORKER_BASE_MODULE_H_
 
+#include <cstddef>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -81,6 +82,7 @@ struct Module {
       std::is_invocable_r_v<absl::StatusOr<Made>, Make&, const Config&, ParamsOf<Make>, Deps...>;
 
   Module() = default;
+  Module(std::nullptr_t) {}  // NOLINT: makes nothing, like an empty std::function
   template <typename Make, std::enable_if_t<!std::is_base_of_v<Module, Make> &&
                                                 (kReadsParams<Make> || kTakesParams<Make>),
                                             int> = 0>

@@ -6,8 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/call_user.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"
 
@@ -15,14 +13,17 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ILearner>> CreateBaseLearner(const LearnerConfig& config,
+                                                            const NoParams& /*params*/,
                                                             LearnMode* policy,
                                                             const ComponentDeps& deps,
                                                             ProcessGroup* group) {
-  DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
   DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
                         ReadBaseLearnerParts(config, policy, deps, group));
   return BaseLearner::Create(std::move(parts));
 }
+
+DING_REGISTER(LearnerRegistry(), "base", CreateBaseLearner,
+              "trains the policy on each batch, with hooks around each iteration");
 
 HookPosition PositionOf(const LearnerHookConfig& config) {
   switch (config.position()) {
@@ -96,48 +97,54 @@ absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& 
     return absl::InvalidArgumentError(
         absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
   }
-  DING_ASSIGN_OR_RETURN(const LearnerHookCreator create, LearnerHookRegistry().Find(config.type()));
-  return CallFactory("learner hook", config.type(), [&] { return create(config); });
-}
-
-// Returns `create` for a type that takes no parameters.
-LearnerHookCreator WithoutParams(LearnerHookCreator create) {
-  return [create = std::move(create)](
-             const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
-    DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
-    return create(config);
-  };
+  return LearnerHookRegistry().Create(config);
 }
 
 template <typename Hook>
-LearnerHookCreator WithFreq() {
-  return WithoutParams([](const LearnerHookConfig& config) {
-    return std::make_shared<Hook>(config.name(), config.priority(), PositionOf(config),
-                                  config.freq());
-  });
+std::shared_ptr<LearnerHook> CreateWithFreq(const LearnerHookConfig& config, const NoParams&) {
+  return std::make_shared<Hook>(config.name(), config.priority(), PositionOf(config),
+                                config.freq());
 }
+
+std::shared_ptr<LearnerHook> CreateLoadCkpt(const LearnerHookConfig& config, const NoParams&) {
+  return std::make_shared<LoadCkptHook>(config.name(), config.priority(), PositionOf(config),
+                                        config.path());
+}
+
+absl::StatusOr<std::shared_ptr<LearnerHook>> CreateSaveCkptSeconds(const LearnerHookConfig& config,
+                                                                   const NoParams&) {
+  if (config.position() != LearnerHookConfig::AFTER_ITER) {
+    return absl::InvalidArgumentError("position is not AFTER_ITER");
+  }
+  return std::make_shared<SavePeriodicallyHook>(
+      config.name(), config.priority(), PositionOf(config), absl::Seconds(config.seconds()));
+}
+
+std::shared_ptr<LearnerHook> CreateLogReduce(const LearnerHookConfig& config, const NoParams&) {
+  return std::make_shared<LogReduceHook>(config.name(), config.priority(), PositionOf(config));
+}
+
+DING_REGISTER(LearnerHookRegistry(), "load_ckpt", CreateLoadCkpt,
+              "loads policy, optimizer and counters from the checkpoint at path");
+DING_REGISTER(LearnerHookRegistry(), "save_ckpt", CreateWithFreq<SaveCkptHook>,
+              "saves a checkpoint: every freq iterations, or once before or after the run");
+DING_REGISTER(LearnerHookRegistry(), "save_ckpt_seconds", CreateSaveCkptSeconds,
+              "saves a checkpoint to resume from, whenever so many seconds have passed");
+DING_REGISTER(LearnerHookRegistry(), "log_show", CreateWithFreq<LogShowHook>,
+              "logs averages of the reported values every freq iterations");
+DING_REGISTER(LearnerHookRegistry(), "log_reduce", CreateLogReduce,
+              "replaces each reported scalar by its mean over the learners");
 
 }  // namespace
 
-Registry<LearnerCreator>& LearnerRegistry() {
-  static auto* const registry = [] {
-    auto* made = new Registry<LearnerCreator>("learner");
-    made->Register("base", CreateBaseLearner,
-                   "trains the policy on each batch, with hooks around each iteration", __FILE__);
-    return made;
-  }();
+ModuleRegistry<LearnerCreator>& LearnerRegistry() {
+  static auto* const registry = new ModuleRegistry<LearnerCreator>("learner");
   return *registry;
 }
 
-// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
-[[maybe_unused]] static const bool kListed = (LearnerRegistry(), LearnerHookRegistry(), true);
-
-absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
-                                                         LearnMode* policy,
-                                                         const ComponentDeps& deps,
-                                                         ProcessGroup* group) {
-  DING_ASSIGN_OR_RETURN(const LearnerCreator create, LearnerRegistry().Find(config.type()));
-  return CallFactory("learner", config.type(), [&] { return create(config, policy, deps, group); });
+ModuleRegistry<LearnerHookCreator>& LearnerHookRegistry() {
+  static auto* const registry = new ModuleRegistry<LearnerHookCreator>("learner hook");
+  return *registry;
 }
 
 absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
@@ -159,41 +166,6 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
   DING_ASSIGN_OR_RETURN(parts.hooks, build_learner_hook_by_cfg(config.hook()));
   DING_RETURN_IF_ERROR(BaseLearner::CheckParts(parts));
   return parts;
-}
-
-Registry<LearnerHookCreator>& LearnerHookRegistry() {
-  static auto* const registry = [] {
-    auto* made = new Registry<LearnerHookCreator>("learner hook");
-    made->Register("load_ckpt", WithoutParams([](const LearnerHookConfig& config) {
-                     return std::make_shared<LoadCkptHook>(config.name(), config.priority(),
-                                                           PositionOf(config), config.path());
-                   }),
-                   "loads policy, optimizer and counters from the checkpoint at path", __FILE__);
-    made->Register("save_ckpt", WithFreq<SaveCkptHook>(),
-                   "saves a checkpoint: every freq iterations, or once before or after the run",
-                   __FILE__);
-    made->Register(
-        "save_ckpt_seconds",
-        WithoutParams(
-            [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
-              if (config.position() != LearnerHookConfig::AFTER_ITER) {
-                return absl::InvalidArgumentError("position is not AFTER_ITER");
-              }
-              return std::make_shared<SavePeriodicallyHook>(config.name(), config.priority(),
-                                                            PositionOf(config),
-                                                            absl::Seconds(config.seconds()));
-            }),
-        "saves a checkpoint to resume from, whenever so many seconds have passed", __FILE__);
-    made->Register("log_show", WithFreq<LogShowHook>(),
-                   "logs averages of the reported values every freq iterations", __FILE__);
-    made->Register("log_reduce", WithoutParams([](const LearnerHookConfig& config) {
-                     return std::make_shared<LogReduceHook>(config.name(), config.priority(),
-                                                            PositionOf(config));
-                   }),
-                   "replaces each reported scalar by its mean over the learners", __FILE__);
-    return made;
-  }();
-  return *registry;
 }
 
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,

@@ -11,13 +11,13 @@
 #ifndef DING_WORKER_LEARNER_LEARNER_REGISTRY_H_
 #define DING_WORKER_LEARNER_LEARNER_REGISTRY_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
@@ -28,20 +28,20 @@
 
 namespace ding {
 
-// Makes a learner that trains `policy`, by the fields and `params` of its config. `policy` and
-// `group` outlive the learner; a null `group` is a single process.
-using LearnerCreator = std::function<absl::StatusOr<std::unique_ptr<ILearner>>(
-    const LearnerConfig&, LearnMode* policy, const ComponentDeps&, ProcessGroup* group)>;
-Registry<LearnerCreator>& LearnerRegistry();
+// Learners (base/module.h). `policy` and `group` outlive the learner; a null `group` is a single
+// process. "base" is linked with the registry.
+using LearnerCreator = Module<std::unique_ptr<ILearner>, LearnerConfig, LearnMode*,
+                              const ComponentDeps&, ProcessGroup*>;
+ModuleRegistry<LearnerCreator>& LearnerRegistry();
 
-// Makes the learner that `config` names.
-//   kNotFound         no linked learner has this name; the message lists the names that are linked
-//   kInvalidArgument  the factory refuses the config, or the policy has no learn mode
-//   kInternal         the learner's factory threw or returned null; the message names the type
-absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
-                                                         LearnMode* policy,
-                                                         const ComponentDeps& deps,
-                                                         ProcessGroup* group = nullptr);
+// Makes the learner that `config` names, with the errors of ModuleRegistry::Create().
+// kInvalidArgument if the policy has no learn mode.
+inline absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
+                                                                LearnMode* policy,
+                                                                const ComponentDeps& deps,
+                                                                ProcessGroup* group = nullptr) {
+  return LearnerRegistry().Create(config, policy, deps, group);
+}
 
 // Reads the fields that every learner has, for the factory of a learner of your own that derives
 // from BaseLearner or is composed of it: makes the hooks, and leaves `params` to the factory. The
@@ -58,11 +58,12 @@ absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& con
 //
 //   DING_REGISTER(
 //       LearnerHookRegistry(), "report",
-//       [](const LearnerHookConfig& config) { return std::make_shared<ReportHook>(...); },
+//       [](const LearnerHookConfig& config, const NoParams&) {
+//         return std::make_shared<ReportHook>(...);
+//       },
 //       "reports the loss to a web page");
-using LearnerHookCreator =
-    std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
-Registry<LearnerHookCreator>& LearnerHookRegistry();
+using LearnerHookCreator = Module<std::shared_ptr<LearnerHook>, LearnerHookConfig>;
+ModuleRegistry<LearnerHookCreator>& LearnerHookRegistry();
 
 // Adds a type of hook at run time, with one line of help and, if it takes params, their message. A
 // name that is registered already and bad help end the program, as with DING_REGISTER.

@@ -12,7 +12,6 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/stopper.h"
@@ -115,10 +114,9 @@ absl::Status CheckHasEvaluations(const StopperDeps& deps) {
       "the policy is evaluated, or policy.eval.metric_evaluator.stop_value in its place");
 }
 
-absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig& config,
+absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig& /*config*/,
+                                                            const NoImprovementParams& params,
                                                             const StopperDeps& deps) {
-  NoImprovementParams params;
-  DING_RETURN_IF_ERROR(ReadParams(config, &params));
   DING_RETURN_IF_ERROR(CheckHasEvaluations(deps));
   if (params.evaluations() < 1) {
     return absl::InvalidArgumentError(
@@ -138,10 +136,9 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
   return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta());
 }
 
-absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& config,
+absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& /*config*/,
+                                                           const ValueReachedParams& params,
                                                            const StopperDeps& deps) {
-  ValueReachedParams params;
-  DING_RETURN_IF_ERROR(ReadParams(config, &params));
   DING_RETURN_IF_ERROR(CheckHasEvaluations(deps));
   if (!params.has_value() || !std::isfinite(params.value())) {
     return absl::InvalidArgumentError(
@@ -156,10 +153,9 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& 
   return std::make_unique<ValueReachedStopper>(params.value());
 }
 
-absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& config,
+absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& /*config*/,
+                                                        const WallClockParams& params,
                                                         const StopperDeps& deps) {
-  WallClockParams params;
-  DING_RETURN_IF_ERROR(ReadParams(config, &params));
   if (!(params.seconds() > 0) || std::isinf(params.seconds())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "seconds is ", params.has_seconds() ? absl::StrCat(params.seconds()) : "not set",
@@ -175,6 +171,13 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& con
   return std::make_unique<WallClockStopper>(limit);
 }
 
+DING_REGISTER(StopperRegistry(), "no_improvement", MakeNoImprovement,
+              "ends the run when so many evaluations in a row were not better");
+DING_REGISTER(StopperRegistry(), "value_reached", MakeValueReached,
+              "ends the run when the mean return of an evaluation reaches a value");
+DING_REGISTER(StopperRegistry(), "wall_clock", MakeWallClock,
+              "ends the run when it has taken so many seconds");
+
 constexpr char kCount[] = "count";
 constexpr char kWhy[] = "why";
 
@@ -183,32 +186,9 @@ std::string ScopeOf(int64_t i) { return absl::StrCat("stopper/", i); }
 
 }  // namespace
 
-Registry<StopperCreator>& StopperRegistry() {
-  static auto* const registry = [] {
-    auto* made = new Registry<StopperCreator>("stopper");
-    made->Register("no_improvement", MakeNoImprovement,
-                   {"ends the run when so many evaluations in a row were not better",
-                    &NoImprovementParams::descriptor},
-                   __FILE__);
-    made->Register("value_reached", MakeValueReached,
-                   {"ends the run when the mean return of an evaluation reaches a value",
-                    &ValueReachedParams::descriptor},
-                   __FILE__);
-    made->Register("wall_clock", MakeWallClock,
-                   {"ends the run when it has taken so many seconds", &WallClockParams::descriptor},
-                   __FILE__);
-    return made;
-  }();
+ModuleRegistry<StopperCreator>& StopperRegistry() {
+  static auto* const registry = new ModuleRegistry<StopperCreator>("stopper");
   return *registry;
-}
-
-// EntriesOfKind() finds the built-in types, too, before anybody has asked for one.
-[[maybe_unused]] static const bool kListed = (StopperRegistry(), true);
-
-absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
-                                                         const StopperDeps& deps) {
-  DING_ASSIGN_OR_RETURN(const StopperCreator create, StopperRegistry().Find(config.type()));
-  return CallFactory("stopper", config.type(), [&] { return create(config, deps); });
 }
 
 absl::StatusOr<StopperList> StopperList::Create(

@@ -3,7 +3,7 @@
 // Example: a stopper of your own.
 //   DING_REGISTER(
 //       StopperRegistry(), "all_lost",
-//       [](const StopperConfig& config, const StopperDeps&) {
+//       [](const StopperConfig&, const NoParams&, const StopperDeps&) {
 //         return std::make_unique<AllLostStopper>();
 //       },
 //       "ends the run when all episodes of an evaluation are lost");
@@ -13,7 +13,6 @@
 #define DING_WORKER_LEARNER_STOPPER_REGISTRY_H_
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/stopper.h"
@@ -42,18 +42,17 @@ struct StopperDeps {
   int64_t max_evaluations = std::numeric_limits<int64_t>::max();
 };
 
-// Makes a stopper. kInvalidArgument: the parameters are wrong, or the stopper could never end the
-// run; the text says what was found and what would be right.
-using StopperCreator = std::function<absl::StatusOr<std::unique_ptr<IStopper>>(const StopperConfig&,
-                                                                               const StopperDeps&)>;
-Registry<StopperCreator>& StopperRegistry();
+// Stoppers (base/module.h); some are linked with the registry. A maker returns kInvalidArgument if
+// the parameters are wrong, or the stopper could never end the run; the text says what was found
+// and what would be right.
+using StopperCreator = Module<std::unique_ptr<IStopper>, StopperConfig, const StopperDeps&>;
+ModuleRegistry<StopperCreator>& StopperRegistry();
 
-// Makes the stopper that `config` names.
-//   kNotFound         no linked stopper has this name; the message lists the names that are linked
-//   kInvalidArgument  the type refuses the config
-//   kInternal         the factory threw or returned null; the message names the type
-absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
-                                                         const StopperDeps& deps);
+// Makes the stopper that `config` names, with the errors of ModuleRegistry::Create().
+inline absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperConfig& config,
+                                                                const StopperDeps& deps) {
+  return StopperRegistry().Create(config, deps);
+}
 
 // The stoppers of a run, asked and saved together.
 //

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/base/params.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/json_lines.h"
@@ -18,6 +18,7 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& /*config*/,
+                                                   const NoParams& /*params*/,
                                                    const SinkDeps& deps) {
   const std::string folder = JoinPath(deps.exp_dir, "log");
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
@@ -27,7 +28,7 @@ absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& /*config*/,
   return sink;
 }
 
-DING_REGISTER(SinkRegistry(), "json_lines", (SinkDescriptor{TakesNoParams, Create}),
+DING_REGISTER(SinkRegistry(), "json_lines", Create,
               "JSON, a line per value, in log/<process>.jsonl of the run's folder");
 
 }  // namespace

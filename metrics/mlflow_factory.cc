@@ -28,9 +28,9 @@ absl::Status Check(const GivenParams& given) {
       "MlflowSinkParams: folder or experiment is empty, expected a path and a name");
 }
 
-absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& config, const SinkDeps& deps) {
-  MlflowSinkParams params;
-  DING_RETURN_IF_ERROR(ReadParams(config, &params));
+absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& /*config*/,
+                                                   const MlflowSinkParams& params,
+                                                   const SinkDeps& deps) {
   const absl::string_view run = Basename(deps.exp_dir);
   const std::string beside = deps.exp_dir.substr(0, deps.exp_dir.size() - run.size());
   const std::string log = JoinPath(deps.exp_dir, "log");
@@ -45,9 +45,14 @@ absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& config, con
   return sink;
 }
 
-DING_REGISTER(SinkRegistry(), "mlflow", (SinkDescriptor{Check, Create}),
-              "a run in MLflow's file store mlruns/, beside the run's folder",
-              &MlflowSinkParams::descriptor);
+SinkDescriptor Describe() {
+  SinkDescriptor descriptor = Create;
+  descriptor.check_params = Check;
+  return descriptor;
+}
+
+DING_REGISTER(SinkRegistry(), "mlflow", Describe(),
+              "a run in MLflow's file store mlruns/, beside the run's folder");
 
 }  // namespace
 }  // namespace ding

@@ -73,18 +73,9 @@ class GuardedSink : public MetricSink {
 
 }  // namespace
 
-Registry<SinkDescriptor>& SinkRegistry() {
-  static auto* const registry = new Registry<SinkDescriptor>("sink");
-  return *registry;
-}
-
 absl::StatusOr<std::shared_ptr<MetricSink>> create_sink(const SinkConfig& config,
                                                         const SinkDeps& deps) {
-  DING_ASSIGN_OR_RETURN(const SinkDescriptor descriptor, SinkRegistry().Find(config.type()));
-  DING_RETURN_IF_ERROR(CheckParams(descriptor.check_params, config));
-  DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> sink, CallFactory("sink", config.type(), [&] {
-                          return descriptor.create(config, deps);
-                        }));
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> sink, SinkRegistry().Create(config, deps));
   return std::make_shared<GuardedSink>(config.type(), std::move(sink));
 }
 

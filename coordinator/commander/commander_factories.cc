@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/params.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
@@ -15,9 +15,8 @@
 namespace ding {
 namespace {
 
-constexpr char kSolo[] = "solo";
-
 absl::StatusOr<std::unique_ptr<BaseCommander>> CreateSoloCommander(const CommanderConfig& config,
+                                                                   const NoParams& /*params*/,
                                                                    const CommanderDeps& deps) {
   SoloCommander::Options options = ToSoloOptions(config, deps);
   options.has_opponent = deps.has_opponent;
@@ -26,27 +25,17 @@ absl::StatusOr<std::unique_ptr<BaseCommander>> CreateSoloCommander(const Command
   return SoloCommander::Create(options, deps.policy, deps);
 }
 
-CommanderDescriptor SoloDescriptor() {
-  CommanderDescriptor descriptor;
-  descriptor.name = kSolo;
-  descriptor.default_config.set_type(kSolo);
-  descriptor.for_data_sets = true;
-  descriptor.for_lockstep = true;
-  descriptor.for_opponent = true;
-  descriptor.check_params = TakesNoParams;
-  descriptor.create = CreateSoloCommander;
-  return descriptor;
-}
-
-DING_REGISTER(CommanderRegistry(), kSolo, SoloDescriptor(),
+DING_REGISTER(CommanderRegistry(), "solo",
+              (CommanderDescriptor{CreateSoloCommander, /*plays_games=*/false,
+                                   /*for_data_sets=*/true, /*for_lockstep=*/true,
+                                   /*for_opponent=*/true}),
               "trains one policy, with an evaluation every eval_interval");
 
-constexpr char kOneVsOne[] = "one_vs_one";
 // Two tasks at a time, so that collecting goes on while an evaluation runs.
 constexpr int kTaskSpace = 2;
 
 absl::StatusOr<std::unique_ptr<BaseCommander>> CreateOneVsOneCommander(
-    const CommanderConfig& config, const CommanderDeps& deps) {
+    const CommanderConfig& config, const NoParams& /*params*/, const CommanderDeps& deps) {
   OneVsOneCommander::Options options;
   options.solo = ToSoloOptions(config, deps);
   if (!config.has_collector_task_space()) options.solo.collector_task_space = kTaskSpace;
@@ -55,18 +44,8 @@ absl::StatusOr<std::unique_ptr<BaseCommander>> CreateOneVsOneCommander(
   return OneVsOneCommander::Create(options, deps.policy, deps);
 }
 
-CommanderDescriptor OneVsOneDescriptor() {
-  CommanderDescriptor descriptor;
-  descriptor.name = kOneVsOne;
-  descriptor.default_config.set_type(kOneVsOne);
-  descriptor.default_config.set_collector_task_space(kTaskSpace);
-  descriptor.plays_games = true;
-  descriptor.check_params = TakesNoParams;
-  descriptor.create = CreateOneVsOneCommander;
-  return descriptor;
-}
-
-DING_REGISTER(CommanderRegistry(), kOneVsOne, OneVsOneDescriptor(),
+DING_REGISTER(CommanderRegistry(), "one_vs_one",
+              (CommanderDescriptor{CreateOneVsOneCommander, /*plays_games=*/true}),
               "trains one policy in games of two, against itself and its past versions");
 
 }  // namespace

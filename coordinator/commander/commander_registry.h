@@ -2,16 +2,13 @@
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_COMMANDER_REGISTRY_H_
 #define DING_WORKER_COORDINATOR_COMMANDER_COMMANDER_REGISTRY_H_
 
-#include <functional>
 #include <limits>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/registry.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/metrics/sink.h"
@@ -52,30 +49,31 @@ struct CommanderDeps : ComponentDeps {
   std::vector<EvalOpponent> eval_opponents;
 };
 
-// A type of commander, which get_parallel_commander_cls() returns.
-struct CommanderDescriptor {
-  std::string name;
-  CommanderConfig default_config;
+// A type of commander (base/module.h).
+struct CommanderDescriptor
+    : Module<std::unique_ptr<BaseCommander>, CommanderConfig, const CommanderDeps&> {
   bool plays_games = false;  // whether its collecting tasks have two players instead of one
   // Whether it obeys CommanderDeps::collects and evaluates. Runs with a data set accept only such
   // commanders.
   bool for_data_sets = false;
   bool for_lockstep = false;  // whether it obeys CommanderDeps::lockstep
   bool for_opponent = false;  // whether it obeys CommanderDeps::has_opponent
-  // Checks config.params before a run begins and before `create` is called; if it is empty, only
-  // `create` decides (base/params.h).
-  ParamsCheck check_params;
-  std::function<absl::StatusOr<std::unique_ptr<BaseCommander>>(const CommanderConfig&,
-                                                               const CommanderDeps&)>
-      create;
 };
-Registry<CommanderDescriptor>& CommanderRegistry();
+inline ModuleRegistry<CommanderDescriptor>& CommanderRegistry() {
+  static auto* const registry = new ModuleRegistry<CommanderDescriptor>("commander");
+  return *registry;
+}
 
-// kNotFound lists the linked names. kInvalidArgument says why the type refuses config.params, or
-// else reports all other problems of the config at once.
-absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
-    const CommanderConfig& config, const CommanderDeps& deps);
-absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderConfig& config);
+// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
+// kInvalidArgument reports all problems of the config at once.
+inline absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
+    const CommanderConfig& config, const CommanderDeps& deps) {
+  return CommanderRegistry().Create(config, deps);
+}
+inline absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(
+    const CommanderConfig& config) {
+  return CommanderRegistry().Find(config.type());
+}
 
 }  // namespace ding
 

@@ -33,7 +33,7 @@ TEST(CommanderRegistry, CommandersAreFoundByName) {
   EXPECT_NE(dynamic_cast<SoloCommander*>(commander.get()), nullptr);
   DING_ASSERT_OK_AND_ASSIGN(const CommanderDescriptor descriptor,
                             get_parallel_commander_cls(config));
-  EXPECT_EQ(descriptor.default_config.type(), "solo");
+  EXPECT_TRUE(descriptor.for_data_sets);
   EXPECT_FALSE(descriptor.plays_games);
   config.set_type("one_vs_one");
   DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));

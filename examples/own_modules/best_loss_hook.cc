@@ -5,8 +5,6 @@
 #include <limits>
 #include <memory>
 
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner_registry.h"
 
@@ -33,9 +31,7 @@ class BestLossHook : public ding::LearnerHook {
 
 DING_REGISTER(
     ding::LearnerHookRegistry(), "best_loss",
-    [](const ding::LearnerHookConfig& config)
-        -> absl::StatusOr<std::shared_ptr<ding::LearnerHook>> {
-      DING_RETURN_IF_ERROR(ding::ReadParams(config, /*params=*/nullptr));
+    [](const ding::LearnerHookConfig& config, const ding::NoParams&) {
       return std::make_shared<BestLossHook>(config);
     },
     "writes the least loss so far");

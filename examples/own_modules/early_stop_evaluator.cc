@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "own_modules.pb.h"
@@ -69,11 +68,9 @@ class EarlyStop : public ding::IMetricEvaluator {
 
 DING_REGISTER(
     ding::MetricEvaluatorRegistry(), "early_stop",
-    [](const ding::MetricEvaluatorConfig& config, ding::IEvalData* data,
-       const ding::IMetric* metric, ding::EvalMode* policy,
+    [](const ding::MetricEvaluatorConfig& config, const EarlyStopParams& params,
+       ding::IEvalData* data, const ding::IMetric* metric, ding::EvalMode* policy,
        const ding::ComponentDeps& deps) -> absl::StatusOr<std::unique_ptr<ding::IMetricEvaluator>> {
-      EarlyStopParams params;
-      DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
       if (params.patience() < 1)
         return absl::InvalidArgumentError("patience is below 1, expected at least 1");
       ding::MetricEvaluatorConfig base = config;
@@ -83,7 +80,7 @@ DING_REGISTER(
                             ding::create_metric_evaluator(base, data, metric, policy, deps));
       return std::make_unique<EarlyStop>(std::move(made), params, deps);
     },
-    "ends the run when evaluations do not become better", &EarlyStopParams::descriptor);
+    "ends the run when evaluations do not become better");
 
 }  // namespace
 }  // namespace own

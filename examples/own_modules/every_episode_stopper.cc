@@ -8,8 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "own_modules.pb.h"
 
@@ -34,10 +32,9 @@ class EveryEpisodeStopper : public ding::IStopper {
   const double value_;
 };
 
-absl::StatusOr<std::unique_ptr<ding::IStopper>> Make(const ding::StopperConfig& config,
+absl::StatusOr<std::unique_ptr<ding::IStopper>> Make(const ding::StopperConfig& /*config*/,
+                                                     const EveryEpisodeParams& params,
                                                      const ding::StopperDeps& deps) {
-  EveryEpisodeParams params;
-  DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
   if (!deps.has_evaluations || !params.has_value() || params.value() > deps.max_return) {
     return absl::InvalidArgumentError(
         "it could never stop: expected a run with evaluations, and a value that the env allows");
@@ -46,8 +43,7 @@ absl::StatusOr<std::unique_ptr<ding::IStopper>> Make(const ding::StopperConfig& 
 }
 
 DING_REGISTER(ding::StopperRegistry(), "every_episode", Make,
-              "ends the run when each episode of an evaluation reaches a value",
-              &EveryEpisodeParams::descriptor);
+              "ends the run when each episode of an evaluation reaches a value");
 
 }  // namespace
 }  // namespace own

@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/sink_registry.h"
 #include "own_modules.pb.h"
 
@@ -39,22 +37,14 @@ class LinesSink : public ding::MetricSink {
   const std::string prefix_;
 };
 
-ding::SinkDescriptor Descriptor() {
-  ding::SinkDescriptor descriptor;
-  descriptor.check_params = ding::TakesParams<LinesSinkParams>;
-  descriptor.create =
-      [](const ding::SinkConfig& config,
-         const ding::SinkDeps& deps) -> absl::StatusOr<std::shared_ptr<ding::MetricSink>> {
-    LinesSinkParams params;
-    DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
-    return std::make_shared<LinesSink>(deps.exp_dir + "/log/lines_" + deps.process + ".txt",
-                                       params.prefix());
-  };
-  return descriptor;
+absl::StatusOr<std::shared_ptr<ding::MetricSink>> Create(const ding::SinkConfig& /*config*/,
+                                                         const LinesSinkParams& params,
+                                                         const ding::SinkDeps& deps) {
+  return std::make_shared<LinesSink>(deps.exp_dir + "/log/lines_" + deps.process + ".txt",
+                                     params.prefix());
 }
 
-DING_REGISTER(ding::SinkRegistry(), "lines", Descriptor(), "lines 'tag step value' in a file",
-              &LinesSinkParams::descriptor);
+DING_REGISTER(ding::SinkRegistry(), "lines", Create, "lines 'tag step value' in a file");
 
 }  // namespace
 }  // namespace own

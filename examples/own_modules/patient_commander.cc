@@ -3,8 +3,6 @@
 //   commander { type: "patient" params { [type.googleapis.com/own.PatientCommanderParams] { evaluations: 3 } } }
 #include <memory>
 
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/commander/solo_options.h"
@@ -14,9 +12,8 @@ namespace own {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ding::BaseCommander>> Create(const ding::CommanderConfig& config,
+                                                            const PatientCommanderParams& params,
                                                             const ding::CommanderDeps& deps) {
-  PatientCommanderParams params;
-  DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
   if (params.evaluations() < 1)
     return absl::InvalidArgumentError("evaluations is below 1, expected at least 1");
   ding::SoloCommander::Options options = ding::ToSoloOptions(config, deps);
@@ -29,17 +26,8 @@ absl::StatusOr<std::unique_ptr<ding::BaseCommander>> Create(const ding::Commande
   return ding::SoloCommander::Create(options, deps.policy, deps);
 }
 
-ding::CommanderDescriptor Descriptor() {
-  ding::CommanderDescriptor descriptor;
-  descriptor.name = "patient";
-  descriptor.check_params = ding::TakesParams<PatientCommanderParams>;
-  descriptor.create = Create;
-  return descriptor;
-}
-
-DING_REGISTER(ding::CommanderRegistry(), "patient", Descriptor(),
-              "solo that converges after several good evaluations",
-              &PatientCommanderParams::descriptor);
+DING_REGISTER(ding::CommanderRegistry(), "patient", ding::CommanderDescriptor{Create},
+              "solo that converges after several good evaluations");
 
 }  // namespace
 }  // namespace own

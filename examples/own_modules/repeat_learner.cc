@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "own_modules.pb.h"
@@ -29,19 +28,17 @@ class RepeatLearner : public ding::BaseLearner {
 };
 
 absl::StatusOr<std::unique_ptr<ding::ILearner>> Create(const ding::LearnerConfig& config,
+                                                       const RepeatLearnerParams& params,
                                                        ding::LearnMode* policy,
                                                        const ding::ComponentDeps& deps,
                                                        ding::ProcessGroup* group) {
-  RepeatLearnerParams params;
-  DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
   if (params.times() < 1)
     return absl::InvalidArgumentError("times is below 1, expected at least 1");
   DING_ASSIGN_OR_RETURN(auto parts, ding::ReadBaseLearnerParts(config, policy, deps, group));
   return std::make_unique<RepeatLearner>(std::move(parts), params.times());
 }
 
-DING_REGISTER(ding::LearnerRegistry(), "repeat", Create, "trains several times on each batch",
-              &RepeatLearnerParams::descriptor);
+DING_REGISTER(ding::LearnerRegistry(), "repeat", Create, "trains several times on each batch");
 
 }  // namespace
 }  // namespace own

@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
@@ -50,9 +49,8 @@ bool GiveUp(const TwoRatesParams& params, const TrainedPolicy& policy, const Tra
 }
 
 absl::StatusOr<std::unique_ptr<ding::BaseCommander>> Create(const ding::CommanderConfig& config,
+                                                            const TwoRatesParams& params,
                                                             const ding::CommanderDeps& deps) {
-  TwoRatesParams params;
-  DING_RETURN_IF_ERROR(ding::ReadParams(config, &params));
   if (params.rate_size() != 2 || params.evaluations() < 1 || config.learner_task_space() != 2)
     return absl::InvalidArgumentError(
         "expected two values of rate, evaluations of at least 1, and learner_task_space 2");
@@ -64,18 +62,9 @@ absl::StatusOr<std::unique_ptr<ding::BaseCommander>> Create(const ding::Commande
   return ding::SoloCommander::Create(options, deps.policy, deps);
 }
 
-ding::CommanderDescriptor Descriptor() {
-  ding::CommanderDescriptor descriptor;
-  descriptor.name = "two_rates";
-  descriptor.check_params = ding::TakesParams<TwoRatesParams>;
-  descriptor.create = Create;
-  return descriptor;
-}
-
 DING_REGISTER(
-    ding::CommanderRegistry(), "two_rates", Descriptor(),
-    "two learning rates side by side; the worse one goes on with what the better one knows",
-    &TwoRatesParams::descriptor);
+    ding::CommanderRegistry(), "two_rates", ding::CommanderDescriptor{Create},
+    "two learning rates side by side; the worse one goes on with what the better one knows");
 
 }  // namespace
 }  // namespace own

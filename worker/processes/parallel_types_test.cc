@@ -97,7 +97,6 @@ class ParamsOfAUser : public testing::Test {
 
   CommanderDescriptor Commander() {
     CommanderDescriptor descriptor;
-    descriptor.name = "mine";
     descriptor.check_params = TakesParams<ding_user::WordParams>;
     descriptor.create = [this](const CommanderConfig& config, const CommanderDeps&)
         -> absl::StatusOr<std::unique_ptr<BaseCommander>> { return Note(config, &commander_); };
