@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/call_user.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env_adapters.h"
 #include "ding_worker/env/process/env_process_pool.h"
@@ -37,13 +36,12 @@ constexpr char kNeedsPhysics[] =
     " (envs on Box2D and MuJoCo need a program with them: //worker:serial_physics, which "
     "tools/train runs by itself where a config names one)";
 
-absl::StatusOr<EnvCreator> FindCreator(const std::string& type) {
-  absl::StatusOr<EnvCreator> create = EnvRegistry().Find(type);
-  if (create.ok()) return create;
+// Tells whether there is an env of this type.
+absl::Status CheckKnown(const std::string& type) {
+  const absl::Status found = EnvRegistry().Find(type).status();
   const bool physics = std::any_of(std::begin(kPhysicsEnvs), std::end(kPhysicsEnvs),
                                    [&](const char* name) { return absl::StartsWith(type, name); });
-  return absl::Status(create.status().code(),
-                      absl::StrCat(create.status().message(), physics ? kNeedsPhysics : ""));
+  return absl::Status(found.code(), absl::StrCat(found.message(), physics ? kNeedsPhysics : ""));
 }
 
 std::string NameOf(const EnvConfig& config, int wrapper) {
@@ -52,7 +50,7 @@ std::string NameOf(const EnvConfig& config, int wrapper) {
 
 bool WrapsAllEnvs(const EnvWrapperConfig& wrapper) {
   const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
-  return create.ok() && std::holds_alternative<AllEnvsWrapperCreator>(*create);
+  return create.ok() && create->all_envs.create != nullptr;
 }
 
 // Returns the number of wrappers of single envs, which come first.
@@ -83,10 +81,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateUnwrapped(const EnvConfig& env
                                                             int env_num, const Clock* clock) {
   const bool in_processes =
       !manager.has_type() || manager.type() == "subprocess" || manager.type() == "async_subprocess";
-  const absl::StatusOr<EnvGroupCreator> create_group = EnvGroupRegistry().Find(env.type());
-  if (create_group.ok() && in_processes) {
-    return CallFactory(EnvGroupRegistry().kind(), env.type(),
-                       [&] { return (*create_group)(env, manager, env_num); });
+  if (EnvGroupRegistry().Find(env.type()).ok() && in_processes) {
+    return EnvGroupRegistry().Create(env, manager, env_num);
   }
   std::vector<EnvFactory> factories;
   for (int i = 0; i < env_num; ++i) {
@@ -112,26 +108,6 @@ EnvUse UseOf(const EnvsUse& use, const EnvConfig& env) {
 
 }  // namespace
 
-Registry<EnvCreator>& EnvRegistry() {
-  static auto* const registry = new Registry<EnvCreator>("env");
-  return *registry;
-}
-
-Registry<EnvManagerCreator>& EnvManagerRegistry() {
-  static auto* const registry = new Registry<EnvManagerCreator>("env manager");
-  return *registry;
-}
-
-Registry<EnvGroupCreator>& EnvGroupRegistry() {
-  static auto* const registry = new Registry<EnvGroupCreator>("env group");
-  return *registry;
-}
-
-Registry<EnvWrapperCreator>& EnvWrapperRegistry() {
-  static auto* const registry = new Registry<EnvWrapperCreator>("env wrapper");
-  return *registry;
-}
-
 WrapperStackFactory WrappersOf(const EnvConfig& config) {
   if (config.wrapper().empty()) return nullptr;
   return [config](const EnvSpec& inner) -> absl::StatusOr<WrapperStack> {
@@ -146,14 +122,13 @@ WrapperStackFactory WrappersOf(const EnvConfig& config) {
       const std::string where = NameOf(config, i);
       const absl::StatusOr<EnvWrapperCreator> create = EnvWrapperRegistry().Find(wrapper.type());
       if (!create.ok()) return Annotate(create.status(), where);
-      const auto* const create_one = std::get_if<OneEnvWrapperCreator>(&*create);
-      if (create_one == nullptr) {
+      if (create->one_env.create == nullptr) {
         return absl::InvalidArgumentError(
             absl::StrCat(where, " is for all envs of a manager, expected one for a single env"));
       }
       const EnvSpec& inside = wrappers.empty() ? inner : wrappers.back()->spec();
       absl::StatusOr<std::unique_ptr<EnvWrapper>> made = CallFactory(
-          "env wrapper", wrapper.type(), [&] { return (*create_one)(wrapper, inside); });
+          "env wrapper", wrapper.type(), [&] { return create->one_env(wrapper, inside); });
       if (!made.ok()) return Annotate(made.status(), where);
       const auto clips = std::find_if(wrappers.begin(), wrappers.end(), [](const auto& other) {
         return other->changes().clips_to_bounds;
@@ -175,9 +150,8 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("env: type is missing; this program has: ",
                                                    absl::StrJoin(EnvRegistry().Names(), ", ")));
   }
-  DING_ASSIGN_OR_RETURN(const EnvCreator create, FindCreator(config.type()));
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env,
-                        CallFactory("env", config.type(), [&] { return create(config); }));
+  DING_RETURN_IF_ERROR(CheckKnown(config.type()));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, EnvRegistry().Create(config));
   // Python envs, which have managers of their own, see to their bounds themselves.
   if (config.has_out_of_bounds() && !EnvGroupRegistry().Find(config.type()).ok()) {
     DING_RETURN_IF_ERROR(ValidateEnvSpec(env->spec()));
@@ -189,14 +163,6 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
   }
   const WrapperStackFactory wrappers = WrappersOf(config);
   return wrappers ? MakeWrappedEnv(std::move(env), wrappers) : std::move(env);
-}
-
-absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
-                                                               std::vector<EnvFactory> factories,
-                                                               const Clock* clock) {
-  DING_ASSIGN_OR_RETURN(const EnvManagerCreator create, EnvManagerRegistry().Find(config.type()));
-  return CallFactory("env manager", config.type(),
-                     [&] { return create(config, std::move(factories), clock); });
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
@@ -219,25 +185,12 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
     DING_ASSIGN_OR_RETURN(const EnvWrapperCreator create,
                           EnvWrapperRegistry().Find(env.wrapper(i).type()));
     absl::StatusOr<std::unique_ptr<EnvManager>> made =
-        CallFactory("env wrapper", env.wrapper(i).type(), [&] {
-          return std::get<AllEnvsWrapperCreator>(create)(env.wrapper(i), use, std::move(envs));
-        });
+        CallFactory("env wrapper", env.wrapper(i).type(),
+                    [&] { return create.all_envs(env.wrapper(i), use, std::move(envs)); });
     if (!made.ok()) return Annotate(made.status(), NameOf(env, i));
     envs = *std::move(made);
   }
   return envs;
-}
-
-absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params) {
-  return Annotate(ReadParams(config, params), "env");
-}
-
-EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create) {
-  return [create =
-              std::move(create)](const EnvConfig& config) -> absl::StatusOr<std::unique_ptr<Env>> {
-    DING_RETURN_IF_ERROR(Annotate(ReadParams(config, /*params=*/nullptr), "env"));
-    return create();
-  };
 }
 
 }  // namespace ding

@@ -1,5 +1,4 @@
-// Finds environments, their wrappers and env managers by the name in their config; and reads the
-// parameters of an env type (UnpackEnvParams, WithoutParams).
+// Finds environments, their wrappers and env managers by the name in their config (base/module.h).
 //
 // Threads: thread-safe.
 //
@@ -13,35 +12,44 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_wrapper.h"
 #include "ding_worker/env/wrapped_env.h"
-#include "google/protobuf/message.h"
 
 namespace ding {
 
-using EnvCreator = std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvConfig&)>;
-Registry<EnvCreator>& EnvRegistry();
+using EnvCreator = Module<std::unique_ptr<Env>, EnvConfig>;
+inline ModuleRegistry<EnvCreator>& EnvRegistry() {
+  static auto* const registry = new ModuleRegistry<EnvCreator>("env");
+  return *registry;
+}
 
-using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
-    const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
-Registry<EnvManagerCreator>& EnvManagerRegistry();
+using EnvManagerCreator =
+    Module<std::unique_ptr<EnvManager>, EnvManagerConfig, std::vector<EnvFactory>, const Clock*>;
+inline ModuleRegistry<EnvManagerCreator>& EnvManagerRegistry() {
+  static auto* const registry = new ModuleRegistry<EnvManagerCreator>("env manager");
+  return *registry;
+}
 
 // Env types that bring an env manager of their own instead of one env at a time, such as programs
 // that run several envs each. It is asked for a type that is registered here unless the config
 // names a manager that runs its envs in this process.
-using EnvGroupCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
-    const EnvConfig&, const EnvManagerConfig&, int env_num)>;
-Registry<EnvGroupCreator>& EnvGroupRegistry();
+using EnvGroupCreator =
+    Module<std::unique_ptr<EnvManager>, EnvConfig, const EnvManagerConfig&, int /*env_num*/>;
+inline ModuleRegistry<EnvGroupCreator>& EnvGroupRegistry() {
+  static auto* const registry = new ModuleRegistry<EnvGroupCreator>("env group");
+  return *registry;
+}
 
 // What a manager of envs is for. It becomes the `use` of their EnvConfig.
 struct EnvsUse {
@@ -55,12 +63,34 @@ struct EnvsUse {
 
 // A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the
 // others in a config.
-using OneEnvWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvWrapper>>(
-    const EnvWrapperConfig&, const EnvSpec& inner)>;
-using AllEnvsWrapperCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
-    const EnvWrapperConfig&, const EnvsUse&, std::unique_ptr<EnvManager> inner)>;
-using EnvWrapperCreator = std::variant<OneEnvWrapperCreator, AllEnvsWrapperCreator>;
-Registry<EnvWrapperCreator>& EnvWrapperRegistry();
+using OneEnvWrapperCreator =
+    Module<std::unique_ptr<EnvWrapper>, EnvWrapperConfig, const EnvSpec& /*inner*/>;
+using AllEnvsWrapperCreator = Module<std::unique_ptr<EnvManager>, EnvWrapperConfig, const EnvsUse&,
+                                     std::unique_ptr<EnvManager> /*inner*/>;
+struct EnvWrapperCreator {
+  template <typename Make,
+            std::enable_if_t<std::is_constructible_v<OneEnvWrapperCreator, Make> ||
+                                 std::is_constructible_v<AllEnvsWrapperCreator, Make>,
+                             int> = 0>
+  EnvWrapperCreator(Make make) {  // NOLINT: a registration names the maker
+    if constexpr (std::is_constructible_v<OneEnvWrapperCreator, Make>) {
+      one_env = std::move(make);
+      params_message = one_env.params_message;
+    } else {
+      all_envs = std::move(make);
+      params_message = all_envs.params_message;
+    }
+  }
+
+  // One of them is set.
+  OneEnvWrapperCreator one_env;
+  AllEnvsWrapperCreator all_envs;
+  ParamsMessage params_message = nullptr;
+};
+inline Registry<EnvWrapperCreator>& EnvWrapperRegistry() {
+  static auto* const registry = new Registry<EnvWrapperCreator>("env wrapper");
+  return *registry;
+}
 
 // Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name
 // the wrapper. kInvalidArgument: one of them wraps all envs at once.
@@ -69,9 +99,10 @@ WrapperStackFactory WrappersOf(const EnvConfig& config);
 // Create an env, or a manager of envs. kNotFound lists the linked names; kInvalidArgument if `type`
 // is not set, or reward_weights do not fit.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
-absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
-                                                               std::vector<EnvFactory> factories,
-                                                               const Clock* clock);
+inline absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(
+    const EnvManagerConfig& config, std::vector<EnvFactory> factories, const Clock* clock) {
+  return EnvManagerRegistry().Create(config, std::move(factories), clock);
+}
 // Creates a manager of `env_num` envs of this config, with all of its wrappers: one of
 // EnvGroupRegistry() if the type has one.
 absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
@@ -79,13 +110,10 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         int env_num, const Clock* clock,
                                                         const EnvsUse& use = {});
 
-// For factories of envs: unpacks `config.params` into `params`; without params it keeps its
-// defaults. kInvalidArgument, with the type found and expected, if it is another message or cannot
-// be parsed.
-absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params);
-
-// Likewise: returns a creator that calls `create` and refuses a config with params.
-EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create);
+// Returns the maker of an env type that takes no params, by a function that takes nothing.
+inline EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create) {
+  return [create = std::move(create)](const EnvConfig&, const NoParams&) { return create(); };
+}
 
 }  // namespace ding
 

@@ -23,64 +23,58 @@ namespace {
 constexpr char kSearchName[] = "ConnectFour-vs-search";
 constexpr int kDefaultDepth = 4;
 
-absl::StatusOr<BoardGameConfig> ReadConfig(const EnvConfig& config) {
-  BoardGameConfig params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+absl::StatusOr<BoardGameOptions> ToOptions(const EnvConfig& config, const BoardGameConfig& params) {
   if (params.has_search_depth() && config.type() != kSearchName) {
     return absl::InvalidArgumentError(absl::StrCat(
         "env '", config.type(), "': search_depth is set, but only '", kSearchName, "' has it"));
   }
-  return params;
-}
-
-BoardGameOptions ToOptions(const BoardGameConfig& config) {
   BoardGameOptions options;
-  if (config.has_first_player()) options.first_player = config.first_player();
-  options.opening_moves = config.opening_moves();
+  if (params.has_first_player()) options.first_player = params.first_player();
+  options.opening_moves = params.opening_moves();
   return options;
 }
 
 template <typename Position>
-absl::StatusOr<std::unique_ptr<Env>> CreateGame(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
-  return CreateBoardGame<Position>(ToOptions(params));
+absl::StatusOr<std::unique_ptr<Env>> CreateGame(const EnvConfig& config,
+                                                const BoardGameConfig& params) {
+  DING_ASSIGN_OR_RETURN(const BoardGameOptions options, ToOptions(config, params));
+  return CreateBoardGame<Position>(options);
 }
 
 template <typename Position, typename Opponent>
-absl::StatusOr<std::unique_ptr<Env>> CreateAgainst(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
-  return CreateBoardGameAgainst<Position>(config.type(), std::make_shared<Opponent>(),
-                                          ToOptions(params));
+absl::StatusOr<std::unique_ptr<Env>> CreateAgainst(const EnvConfig& config,
+                                                   const BoardGameConfig& params) {
+  DING_ASSIGN_OR_RETURN(const BoardGameOptions options, ToOptions(config, params));
+  return CreateBoardGameAgainst<Position>(config.type(), std::make_shared<Opponent>(), options);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
+absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config,
+                                                         const BoardGameConfig& params) {
+  DING_ASSIGN_OR_RETURN(const BoardGameOptions options, ToOptions(config, params));
   const int depth = params.has_search_depth() ? params.search_depth() : kDefaultDepth;
   if (depth < 1 || depth > ConnectFourSearch::kMaxDepth) {
     return absl::InvalidArgumentError(absl::StrCat("env '", config.type(), "': search_depth is ",
                                                    depth, ", expected 1..",
                                                    ConnectFourSearch::kMaxDepth));
   }
-  return CreateBoardGameAgainst<ConnectFour>(
-      config.type(), std::make_shared<ConnectFourSearch>(depth), ToOptions(params));
+  return CreateBoardGameAgainst<ConnectFour>(config.type(),
+                                             std::make_shared<ConnectFourSearch>(depth), options);
 }
 
-DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>, "TicTacToe for two players",
-              &BoardGameConfig::descriptor);
-DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>, "Connect Four for two players",
-              &BoardGameConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>, "TicTacToe for two players");
+DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>,
+              "Connect Four for two players");
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-random",
               (CreateAgainst<TicTacToe, RandomBoardPlayer<TicTacToe>>),
-              "TicTacToe for one player, against random moves", &BoardGameConfig::descriptor);
+              "TicTacToe for one player, against random moves");
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-perfect",
               (CreateAgainst<TicTacToe, PerfectTicTacToePlayer>),
-              "TicTacToe for one player, against perfect play", &BoardGameConfig::descriptor);
+              "TicTacToe for one player, against perfect play");
 DING_REGISTER(EnvRegistry(), "ConnectFour-vs-random",
               (CreateAgainst<ConnectFour, RandomBoardPlayer<ConnectFour>>),
-              "Connect Four for one player, against random moves", &BoardGameConfig::descriptor);
+              "Connect Four for one player, against random moves");
 DING_REGISTER(EnvRegistry(), kSearchName, CreateAgainstSearch,
-              "Connect Four for one player, against a search of search_depth moves",
-              &BoardGameConfig::descriptor);
+              "Connect Four for one player, against a search of search_depth moves");
 
 }  // namespace
 }  // namespace ding

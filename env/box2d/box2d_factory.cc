@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/box2d/bipedal_walker.h"
 #include "ding_worker/env/box2d/box2d.pb.h"
 #include "ding_worker/env/box2d/lunar_lander.h"
@@ -18,9 +17,9 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<LunarLanderOptions> ReadLunarLanderOptions(const EnvConfig& config) {
-  LunarLanderParams params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+template <auto create>
+absl::StatusOr<std::unique_ptr<Env>> CreateLander(const EnvConfig& config,
+                                                  const LunarLanderParams& params) {
   // A program fills defaults in, so that a field with its default may be one that is not set.
   const LunarLanderParams defaults;
   const bool has_power = params.wind_power() != defaults.wind_power();
@@ -35,25 +34,13 @@ absl::StatusOr<LunarLanderOptions> ReadLunarLanderOptions(const EnvConfig& confi
   options.enable_wind = params.enable_wind();
   options.wind_power = params.wind_power();
   options.turbulence_power = params.turbulence_power();
-  return options;
+  return create(options);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> CreateDiscreteLunarLander(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadLunarLanderOptions(config));
-  return CreateLunarLander(options);
-}
-
-absl::StatusOr<std::unique_ptr<Env>> CreateContinuousLunarLander(const EnvConfig& config) {
-  DING_ASSIGN_OR_RETURN(const LunarLanderOptions options, ReadLunarLanderOptions(config));
-  return CreateLunarLanderContinuous(options);
-}
-
-DING_REGISTER(EnvRegistry(), "LunarLander-v3", CreateDiscreteLunarLander,
-              "land between two flags: 4 actions, up to 1000 steps",
-              &LunarLanderParams::descriptor);
-DING_REGISTER(EnvRegistry(), "LunarLanderContinuous-v3", CreateContinuousLunarLander,
-              "land between two flags: 2 continuous engines, up to 1000 steps",
-              &LunarLanderParams::descriptor);
+DING_REGISTER(EnvRegistry(), "LunarLander-v3", CreateLander<CreateLunarLander>,
+              "land between two flags: 4 actions, up to 1000 steps");
+DING_REGISTER(EnvRegistry(), "LunarLanderContinuous-v3", CreateLander<CreateLunarLanderContinuous>,
+              "land between two flags: 2 continuous engines, up to 1000 steps");
 
 DING_REGISTER(EnvRegistry(), "BipedalWalker-v3",
               WithoutParams([] { return CreateBipedalWalker(/*hardcore=*/false); }),

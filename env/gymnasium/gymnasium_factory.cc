@@ -20,18 +20,16 @@ namespace ding {
 namespace {
 
 template <auto create>
-absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config) {
-  GymnasiumConfig params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+absl::StatusOr<std::unique_ptr<Env>> CreateOne(const EnvConfig& config,
+                                               const GymnasiumConfig& params) {
   return create(params, config);
 }
 
 template <auto create>
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
+                                                        const GymnasiumConfig& params,
                                                         const EnvManagerConfig& manager,
                                                         int env_num) {
-  GymnasiumConfig params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
   DING_ASSIGN_OR_RETURN(const SubprocessEnvManagerOptions options,
                         ReadSubprocessOptions(manager, env_num));
   if (!config.reward_weights().empty()) {
@@ -44,14 +42,10 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
 constexpr char kHelp[] = "a Python env with Gymnasium's interface, by id or module:Class";
 constexpr char kGameHelp[] = "a Python game with PettingZoo's parallel interface, by module:Class";
 
-DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<CreateGymnasiumEnv>, kHelp,
-              &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<CreateGymnasiumEnvs>, kHelp,
-              &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<CreatePettingZooEnv>, kGameHelp,
-              &GymnasiumConfig::descriptor);
-DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<CreatePettingZooEnvs>, kGameHelp,
-              &GymnasiumConfig::descriptor);
+DING_REGISTER(EnvRegistry(), "gymnasium", CreateOne<CreateGymnasiumEnv>, kHelp);
+DING_REGISTER(EnvGroupRegistry(), "gymnasium", CreateGroup<CreateGymnasiumEnvs>, kHelp);
+DING_REGISTER(EnvRegistry(), "pettingzoo", CreateOne<CreatePettingZooEnv>, kGameHelp);
+DING_REGISTER(EnvGroupRegistry(), "pettingzoo", CreateGroup<CreatePettingZooEnvs>, kGameHelp);
 
 }  // namespace
 }  // namespace ding

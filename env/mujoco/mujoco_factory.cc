@@ -3,7 +3,6 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
@@ -14,9 +13,7 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Env>> CreateMjcf(const EnvConfig& config) {
-  MjcfParams params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+absl::StatusOr<std::unique_ptr<Env>> CreateMjcf(const EnvConfig& config, const MjcfParams& params) {
   return CreateMjcfEnv(config.type(), params);
 }
 
@@ -39,8 +36,7 @@ DING_REGISTER(EnvRegistry(), "Swimmer-v4", WithoutParams(CreateSwimmer),
               "swim forwards with two joints: 2 torques, 1000 steps");
 DING_REGISTER(EnvRegistry(), "Walker2d-v4", WithoutParams(CreateWalker2d),
               "walk on two legs in a plane: 6 torques, up to 1000 steps");
-DING_REGISTER(EnvRegistry(), "MJCF", CreateMjcf, "a model of yours in an MJCF file",
-              &MjcfParams::descriptor);
+DING_REGISTER(EnvRegistry(), "MJCF", CreateMjcf, "a model of yours in an MJCF file");
 
 }  // namespace
 }  // namespace ding

@@ -3,7 +3,6 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
@@ -13,15 +12,13 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig& config) {
-  ChaosConfig params;
-  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig& /*config*/,
+                                            const ChaosConfig& params) {
   return CreateChaosEnv(params);
 }
 
 DING_REGISTER(EnvRegistry(), "chaos", Create,
-              "crashes, hangs, takes memory or burns time at a given step, for tests",
-              &ChaosConfig::descriptor);
+              "crashes, hangs, takes memory or burns time at a given step, for tests");
 
 }  // namespace
 }  // namespace ding

@@ -71,9 +71,9 @@ class DiscretizeAction : public EnvWrapper {
   const int bins_;
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateDiscretize(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateDiscretize(const EnvWrapperConfig& /*config*/,
+                                                             const DiscretizeActionConfig& params,
                                                              const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<DiscretizeActionConfig>(config));
   DING_ASSIGN_OR_RETURN(Bounds bounds, BoundsOf(inner));
   if (params.bins() < 2) {
     return absl::InvalidArgumentError(
@@ -131,9 +131,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> Fit(const EnvSpec& inner, bool resca
                                      static_cast<float>(high));
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig& /*config*/,
+                                                          const RescaleActionConfig& params,
                                                           const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<RescaleActionConfig>(config));
   if (!(params.low() < params.high()) || !std::isfinite(params.high() - params.low())) {
     return absl::InvalidArgumentError(absl::StrCat("params.low is ", params.low(),
                                                    " and params.high is ", params.high(),
@@ -142,9 +142,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig
   return Fit(inner, /*rescales=*/true, params.low(), params.high());
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& /*config*/,
+                                                       const ClipActionConfig& params,
                                                        const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<ClipActionConfig>(config));
   if (!(params.bound() > 0) || !std::isfinite(params.bound())) {
     return absl::InvalidArgumentError(
         absl::StrCat("params.bound is ", params.bound(), ", expected a finite number above 0"));
@@ -153,13 +153,11 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& c
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "discretize_action", CreateDiscretize,
-              "makes `bins` categories of each dimension of the action",
-              &DiscretizeActionConfig::descriptor);
+              "makes `bins` categories of each dimension of the action");
 DING_REGISTER(EnvWrapperRegistry(), "rescale_action", CreateRescale,
-              "maps actions of [low, high] to the bounds of the env",
-              &RescaleActionConfig::descriptor);
+              "maps actions of [low, high] to the bounds of the env");
 DING_REGISTER(EnvWrapperRegistry(), "clip_action", CreateClip,
-              "clips actions to the bounds of the env", &ClipActionConfig::descriptor);
+              "clips actions to the bounds of the env");
 
 }  // namespace
 }  // namespace ding

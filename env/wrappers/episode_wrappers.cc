@@ -55,9 +55,9 @@ class TimeLimit : public EnvWrapper {
   int64_t steps_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateTimeLimit(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateTimeLimit(const EnvWrapperConfig& /*config*/,
+                                                            const TimeLimitConfig& params,
                                                             const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<TimeLimitConfig>(config));
   if (params.max_steps() < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("params.max_steps is ", params.max_steps(), ", expected at least 1"));
@@ -97,9 +97,9 @@ class ActionRepeat : public EnvWrapper {
   double sum_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateActionRepeat(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateActionRepeat(const EnvWrapperConfig& /*config*/,
+                                                               const ActionRepeatConfig& params,
                                                                const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<ActionRepeatConfig>(config));
   const int count = params.count();
   if (count < 1) {
     return absl::InvalidArgumentError(
@@ -163,9 +163,9 @@ class StickyActions : public EnvWrapper {
   Rng rng_{0, "env/sticky_actions"};
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateStickyActions(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateStickyActions(const EnvWrapperConfig& /*config*/,
+                                                                const StickyActionsConfig& params,
                                                                 const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<StickyActionsConfig>(config));
   if (!(params.probability() >= 0 && params.probability() < 1)) {
     return absl::InvalidArgumentError(absl::StrCat("params.probability is ", params.probability(),
                                                    ", expected at least 0 and below 1"));
@@ -225,9 +225,9 @@ class NoOpStarts : public EnvWrapper {
   bool starting_ = false;  // whether the step that is made is one of the first
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateNoOpStarts(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateNoOpStarts(const EnvWrapperConfig& /*config*/,
+                                                             const NoOpStartsConfig& params,
                                                              const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<NoOpStartsConfig>(config));
   DING_RETURN_IF_ERROR(CheckCategory(inner, params.action()));
   if (params.max_steps() < 1) {
     return absl::InvalidArgumentError(
@@ -305,9 +305,9 @@ class EpisodicLife : public EnvWrapper {
   bool beginning_ = false;  // whether the step that is made begins an episode
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateEpisodicLife(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateEpisodicLife(const EnvWrapperConfig& /*config*/,
+                                                               const EpisodicLifeConfig& params,
                                                                const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<EpisodicLifeConfig>(config));
   DING_RETURN_IF_ERROR(CheckCategory(inner, params.action()));
   DING_ASSIGN_OR_RETURN(const int field, FindObsField(inner, params.field()));
   const FieldSpec& lives = inner.observation->field(field);
@@ -320,18 +320,15 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateEpisodicLife(const EnvWrapperC
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "time_limit", CreateTimeLimit,
-              "truncates an episode after max_steps steps", &TimeLimitConfig::descriptor);
+              "truncates an episode after max_steps steps");
 DING_REGISTER(EnvWrapperRegistry(), "action_repeat", CreateActionRepeat,
-              "takes each action `count` times and sums the rewards",
-              &ActionRepeatConfig::descriptor);
+              "takes each action `count` times and sums the rewards");
 DING_REGISTER(EnvWrapperRegistry(), "sticky_actions", CreateStickyActions,
-              "takes the action before instead, with a probability",
-              &StickyActionsConfig::descriptor);
+              "takes the action before instead, with a probability");
 DING_REGISTER(EnvWrapperRegistry(), "no_op_starts", CreateNoOpStarts,
-              "begins an episode with a random number of steps of one action",
-              &NoOpStartsConfig::descriptor);
+              "begins an episode with a random number of steps of one action");
 DING_REGISTER(EnvWrapperRegistry(), "episodic_life", CreateEpisodicLife,
-              "ends an episode when a life is lost", &EpisodicLifeConfig::descriptor);
+              "ends an episode when a life is lost");
 
 }  // namespace
 }  // namespace ding

@@ -108,9 +108,9 @@ class Flatten : public EnvWrapper {
   const int mask_;                 // its action mask, or -1
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFlatten(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFlatten(const EnvWrapperConfig& /*config*/,
+                                                          const NoParams& /*params*/,
                                                           const EnvSpec& inner) {
-  DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
   const int mask = ActionMaskField(inner);
   std::vector<int> fields;
   std::vector<double> low;
@@ -151,9 +151,9 @@ class OneHot : public EnvWrapper {
   const std::vector<bool> encoded_;  // for each field
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateOneHot(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateOneHot(const EnvWrapperConfig& /*config*/,
+                                                         const OneHotConfig& params,
                                                          const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<OneHotConfig>(config));
   const Spec& fields = *inner.observation;
   std::vector<bool> encoded(static_cast<size_t>(fields.size()), false);
   for (const std::string& name : params.field()) {
@@ -200,9 +200,9 @@ class MaskFields : public EnvWrapper {
   const std::vector<int> kept_;  // fields of the env inside
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperConfig& /*config*/,
+                                                             const MaskFieldsConfig& params,
                                                              const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<MaskFieldsConfig>(config));
   if (params.remove().empty() == params.keep().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("params.remove has ", params.remove_size(),
                                                    " fields and params.keep ", params.keep_size(),
@@ -232,9 +232,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperCon
 DING_REGISTER(EnvWrapperRegistry(), "flatten", CreateFlatten,
               "makes one float32 vector of all fields but the action mask");
 DING_REGISTER(EnvWrapperRegistry(), "one_hot", CreateOneHot,
-              "makes a float32 per category of a field of categories", &OneHotConfig::descriptor);
+              "makes a float32 per category of a field of categories");
 DING_REGISTER(EnvWrapperRegistry(), "mask_fields", CreateMaskFields,
-              "removes fields of the observation", &MaskFieldsConfig::descriptor);
+              "removes fields of the observation");
 
 }  // namespace
 }  // namespace ding

@@ -144,9 +144,9 @@ void MakePlanes(int64_t pixels, const T* in, T* out) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateGrayscale(const EnvWrapperConfig& /*config*/,
+                                                            const GrayscaleConfig& params,
                                                             const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<GrayscaleConfig>(config));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
   if (from.channels != 3) {
@@ -185,9 +185,9 @@ std::vector<Cover> CoversOf(int64_t from, int64_t to) {
   return covers;
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig& /*config*/,
+                                                         const ResizeConfig& params,
                                                          const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<ResizeConfig>(config));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
   if (params.width() < 1 || params.height() < 1) {
@@ -239,9 +239,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
                           });
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& /*config*/,
+                                                       const CropConfig& params,
                                                        const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<CropConfig>(config));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
   const int64_t left = params.left();
@@ -271,9 +271,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& c
   });
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateChannelsFirst(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateChannelsFirst(const EnvWrapperConfig& /*config*/,
+                                                                const ChannelsFirstConfig& params,
                                                                 const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<ChannelsFirstConfig>(config));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
   if (from.channels_first) {
@@ -342,9 +342,9 @@ class FrameStack : public EnvWrapper {
   size_t oldest_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperConfig& /*config*/,
+                                                             const FrameStackConfig& params,
                                                              const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<FrameStackConfig>(config));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   FieldSpec field = inner.observation->field(index);
   if (params.count() < 2) {
@@ -382,17 +382,14 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperCon
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "grayscale", CreateGrayscale,
-              "makes one channel of red, green and blue", &GrayscaleConfig::descriptor);
+              "makes one channel of red, green and blue");
 DING_REGISTER(EnvWrapperRegistry(), "resize", CreateResize,
-              "resizes an image: each pixel is the mean of its area", &ResizeConfig::descriptor);
-DING_REGISTER(EnvWrapperRegistry(), "crop", CreateCrop, "cuts a rectangle out of an image",
-              &CropConfig::descriptor);
+              "resizes an image: each pixel is the mean of its area");
+DING_REGISTER(EnvWrapperRegistry(), "crop", CreateCrop, "cuts a rectangle out of an image");
 DING_REGISTER(EnvWrapperRegistry(), "channels_first", CreateChannelsFirst,
-              "turns [height, width, channels] into [channels, height, width]",
-              &ChannelsFirstConfig::descriptor);
+              "turns [height, width, channels] into [channels, height, width]");
 DING_REGISTER(EnvWrapperRegistry(), "frame_stack", CreateFrameStack,
-              "shows the last `count` observations, which a buffer stores once each",
-              &FrameStackConfig::descriptor);
+              "shows the last `count` observations, which a buffer stores once each");
 
 }  // namespace
 }  // namespace ding

@@ -177,10 +177,9 @@ class NormalizedObservations : public EnvManagerWrapper {
   Timesteps timesteps_;
 };
 
-absl::StatusOr<std::unique_ptr<EnvManager>> CreateObservation(const EnvWrapperConfig& config,
-                                                              const EnvsUse& use,
-                                                              std::unique_ptr<EnvManager> inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<NormalizeObservationConfig>(config));
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateObservation(
+    const EnvWrapperConfig& /*config*/, const NormalizeObservationConfig& params,
+    const EnvsUse& use, std::unique_ptr<EnvManager> inner) {
   DING_RETURN_IF_ERROR(CheckClip(params.clip()));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner->env_spec(), params.field()));
   FieldSpec field = inner->env_spec().observation->field(index);
@@ -308,10 +307,10 @@ class NormalizedRewards : public EnvManagerWrapper {
   Timesteps timesteps_;
 };
 
-absl::StatusOr<std::unique_ptr<EnvManager>> CreateReward(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvManager>> CreateReward(const EnvWrapperConfig& /*config*/,
+                                                         const NormalizeRewardConfig& params,
                                                          const EnvsUse& use,
                                                          std::unique_ptr<EnvManager> inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<NormalizeRewardConfig>(config));
   DING_RETURN_IF_ERROR(CheckClip(params.clip()));
   const double gamma = params.discount_factor();
   if (!(gamma >= 0 && gamma < 1)) {
@@ -328,11 +327,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateReward(const EnvWrapperConfig&
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "normalize_observation", CreateObservation,
-              "normalizes a field by the mean and deviation of all envs so far",
-              &NormalizeObservationConfig::descriptor);
+              "normalizes a field by the mean and deviation of all envs so far");
 DING_REGISTER(EnvWrapperRegistry(), "normalize_reward", CreateReward,
-              "divides rewards by the deviation of the return of all envs so far",
-              &NormalizeRewardConfig::descriptor);
+              "divides rewards by the deviation of the return of all envs so far");
 
 }  // namespace
 }  // namespace ding

@@ -147,10 +147,10 @@ class RecordedEnvs : public EnvManagerWrapper {
   std::function<void(int env_id)> on_episode_end_;  // of the caller
 };
 
-absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& /*config*/,
+                                                   const RecordVideoConfig& params,
                                                    const EnvsUse& use,
                                                    std::unique_ptr<EnvManager> inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<RecordVideoConfig>(config));
   if (params.every() < 1 || params.max_frames() < 1) {
     return absl::InvalidArgumentError(absl::StrCat("params.every is ", params.every(),
                                                    " and params.max_frames is ",
@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& confi
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "record_video", Create,
-              "makes a video of each `every`-th episode of env 0", &RecordVideoConfig::descriptor);
+              "makes a video of each `every`-th episode of env 0");
 
 }  // namespace
 }  // namespace ding

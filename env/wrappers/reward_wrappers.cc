@@ -67,9 +67,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> Create(const EnvSpec& inner, const C
   return std::make_unique<ChangedReward<Change>>(std::move(spec), change);
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateScale(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateScale(const EnvWrapperConfig& /*config*/,
+                                                        const RewardScaleConfig& params,
                                                         const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<RewardScaleConfig>(config));
   const double scale = params.scale();
   if (!std::isfinite(scale) || scale == 0) {
     return absl::InvalidArgumentError(
@@ -78,9 +78,9 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateScale(const EnvWrapperConfig& 
   return Create(inner, [scale](double reward) { return scale * reward; });
 }
 
-absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& config,
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& /*config*/,
+                                                       const RewardClipConfig& params,
                                                        const EnvSpec& inner) {
-  DING_ASSIGN_OR_RETURN(const auto params, ReadWrapperParams<RewardClipConfig>(config));
   const double low = params.low();
   const double high = params.high();
   if (!(low < high)) {
@@ -90,10 +90,8 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& c
   return Create(inner, [low, high](double reward) { return std::clamp(reward, low, high); });
 }
 
-DING_REGISTER(EnvWrapperRegistry(), "reward_scale", CreateScale, "multiplies rewards by `scale`",
-              &RewardScaleConfig::descriptor);
-DING_REGISTER(EnvWrapperRegistry(), "reward_clip", CreateClip, "clips rewards to [low, high]",
-              &RewardClipConfig::descriptor);
+DING_REGISTER(EnvWrapperRegistry(), "reward_scale", CreateScale, "multiplies rewards by `scale`");
+DING_REGISTER(EnvWrapperRegistry(), "reward_clip", CreateClip, "clips rewards to [low, high]");
 
 }  // namespace
 }  // namespace ding

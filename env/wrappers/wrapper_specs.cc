@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {

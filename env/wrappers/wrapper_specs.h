@@ -1,4 +1,4 @@
-// Helpers of wrappers: they read parameters, find fields and change specs.
+// Helpers of wrappers: they find fields and change specs.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_ENV_WRAPPERS_WRAPPER_SPECS_H_
@@ -9,22 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/base/params.h"
-#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/env.pb.h"
 
 namespace ding {
-
-// Reads the parameters of a wrapper that takes a Params.
-template <typename Params>
-absl::StatusOr<Params> ReadWrapperParams(const EnvWrapperConfig& config) {
-  Params params;
-  DING_RETURN_IF_ERROR(ReadParams(config, &params));
-  return params;
-}
 
 // Returns the index of the observation field `name`; if it is empty, of the only one besides the
 // action mask. kNotFound and kInvalidArgument name the fields that there are.
