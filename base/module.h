@@ -46,7 +46,7 @@ namespace ding {
 // The params of a type that takes none.
 struct NoParams {};
 
-namespace module_internal {
+namespace internal_module {
 
 // The type of the second parameter of a function or of a lambda; Unknown if there is none.
 struct Unknown {};
@@ -65,15 +65,15 @@ struct Second<R (F::*)(First, Arg, Rest...) const, void> {
 template <typename F>
 struct Second<F, std::void_t<decltype(&F::operator())>> : Second<decltype(&F::operator())> {};
 
-}  // namespace module_internal
+}  // namespace internal_module
 
 // A type of an interface: how to make a `Made`, a pointer, from a Config with the fields `type` and
 // `params`, and which params it takes. Converts implicitly from a maker.
 template <typename Made, typename Config, typename... Deps>
 struct Module {
-  using Maker = std::function<absl::StatusOr<Made>(const Config&, Deps...)>;
+ private:
   template <typename Make>
-  using ParamsOf = typename module_internal::Second<Make>::type;
+  using ParamsOf = typename internal_module::Second<Make>::type;
   template <typename Make>
   static constexpr bool kReadsParams =
       std::is_invocable_r_v<absl::StatusOr<Made>, Make&, const Config&, Deps...>;
@@ -81,12 +81,15 @@ struct Module {
   static constexpr bool kTakesParams =
       std::is_invocable_r_v<absl::StatusOr<Made>, Make&, const Config&, ParamsOf<Make>, Deps...>;
 
+ public:
+  using Maker = std::function<absl::StatusOr<Made>(const Config&, Deps...)>;
   Module() = default;
   Module(std::nullptr_t) {}  // NOLINT: makes nothing, like an empty std::function
+  // `check`, if there is one, replaces the check that the params are of the right message.
   template <typename Make, std::enable_if_t<!std::is_base_of_v<Module, Make> &&
                                                 (kReadsParams<Make> || kTakesParams<Make>),
                                             int> = 0>
-  Module(Make make) {  // NOLINT: a registration names the maker, as in the example
+  Module(Make make, ParamsCheck check = nullptr) {  // NOLINT: a registration names the maker
     if constexpr (kReadsParams<Make>) {
       create = std::move(make);
     } else if constexpr (std::is_same_v<ParamsOf<Make>, NoParams>) {
@@ -104,6 +107,7 @@ struct Module {
         return make(config, params, std::forward<Deps>(deps)...);
       };
     }
+    if (check != nullptr) check_params = std::move(check);
   }
 
   absl::StatusOr<Made> operator()(const Config& config, Deps... deps) const {

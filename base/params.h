@@ -3,13 +3,9 @@
 //
 //     commander { type: "mine"  params { [type.googleapis.com/my.WindowParams] { length: 3 } } }
 //
+// A maker of a module takes them as an argument (base/module.h).
+//
 // Threads: thread-safe (pure functions).
-//
-// Example, in the factories of a type that takes a my::WindowParams, and of a type that takes none:
-//   my::WindowParams params;
-//   DING_RETURN_IF_ERROR(ReadParams(config, &params));
-//
-//   DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
 //
 // The ranges of fields are options of theirs (base/ranges.proto), and are checked here.
 #ifndef DING_WORKER_BASE_PARAMS_H_
@@ -44,7 +40,7 @@ struct GivenParams {
       : type(type), params(params), field(field) {}
   // Any config message with the fields `type` and `params`.
   template <typename Config>
-  GivenParams(const Config& config)  // NOLINT: a config is passed as it is, as in the example
+  GivenParams(const Config& config)  // NOLINT: a config is passed as it is
       : GivenParams(config.type(), config.has_params() ? &config.params() : nullptr) {}
 
   absl::string_view type;               // the name of the type in its registry

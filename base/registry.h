@@ -3,7 +3,7 @@
 // Each interface has one registry, which stands beside it as a leaked function-local static. The
 // target of an implementation's factory registers itself at start-up with DING_REGISTER and has
 // `alwayslink`. Each registration has one line of help, which `--list_modules` of a program prints
-// beside the name. A type that takes parameters (base/params.h) also names the message that holds
+// beside the name. A type that takes parameters (base/params.h) also has the message that holds
 // them, so that `--set` and `--help_config` know it.
 //
 // DING_REPLACE puts another factory in the place of one that is registered, for a program that
@@ -20,20 +20,15 @@
 //
 // Threads: thread-safe.
 //
-// Example:
-//   using BufferFactory =
-//       std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const BufferConfig&)>;
-//   Registry<BufferFactory>& BufferRegistry() {
-//     static auto* const registry = new Registry<BufferFactory>("buffer");
+// Most registries hold modules (base/module.h), which a config chooses by `type` and `params`.
+//
+// Example, of one that does not:
+//   Registry<const Codec*>& CodecRegistry() {
+//     static auto* const registry = new Registry<const Codec*>("codec");
 //     return *registry;
 //   }
-//   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer,  // in naive_buffer_factory.cc
-//                 "transitions, drawn uniformly");
-//   DING_REGISTER(BufferRegistry(), "deque", CreateDequeBuffer,  // takes params of a message of
-//                                                                its own
-//                 "transitions, drawn by priority", &DequeBufferConfig::descriptor);
-//   DING_REPLACE(BufferRegistry(), "naive", CreateFasterBuffer,  // in a program of one's own
-//                "transitions, drawn uniformly, in half the time");
+//   DING_REGISTER(CodecRegistry(), "lz4", &lz4, "LZ4: cheap");
+//   DING_REPLACE(CodecRegistry(), "lz4", &mine, "LZ4: in hardware");  // in a program of one's own
 #ifndef DING_WORKER_BASE_REGISTRY_H_
 #define DING_WORKER_BASE_REGISTRY_H_
 

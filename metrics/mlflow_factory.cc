@@ -45,13 +45,7 @@ absl::StatusOr<std::shared_ptr<MetricSink>> Create(const SinkConfig& /*config*/,
   return sink;
 }
 
-SinkDescriptor Describe() {
-  SinkDescriptor descriptor = Create;
-  descriptor.check_params = Check;
-  return descriptor;
-}
-
-DING_REGISTER(SinkRegistry(), "mlflow", Describe(),
+DING_REGISTER(SinkRegistry(), "mlflow", SinkDescriptor(Create, Check),
               "a run in MLflow's file store mlruns/, beside the run's folder");
 
 }  // namespace
