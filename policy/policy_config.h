@@ -9,10 +9,10 @@
 //     DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
 //     ...
 //   }
-//   DING_REGISTER(PolicyRegistry(), "mine", CreatorOf(Create), "my own", &MyConfig::descriptor);
+//   DING_REGISTER(PolicyRegistry(), "mine", Create, "my own");
 //
 // Problems are collected, so that a user sees all of them at once (base/status_macros.h): first
-// those of fields out of their ranges, which CreatorOf() finds, then those that the function finds.
+// those of fields out of their ranges, which create_policy() finds, then those that the function finds.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
@@ -63,24 +63,14 @@ CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
 
-// Returns what PolicyRegistry() takes, of a function that creates a policy by its parameters. It is
-// called if all fields are in their ranges. Errors begin with the policy type.
-template <typename Config>
-PolicyCreator CreatorOf(absl::StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyConfig&,
-                                                                          const Config&,
-                                                                          const PolicyContext&)) {
-  return [create](const PolicyConfig& policy,
-                  const PolicyContext& context) -> absl::StatusOr<std::unique_ptr<Policy>> {
-    const std::string name = absl::StrCat("policy type '", policy.type(), "'");
-    std::vector<std::string> problems;
-    CheckRanges(policy, "", &problems);
-    Config config;
-    ReadParams(policy, &config, &problems);
-    DING_RETURN_IF_ERROR(ProblemsToStatus(problems, name));
-    absl::StatusOr<std::unique_ptr<Policy>> made = create(policy, config, context);
-    if (made.ok()) return made;
-    return Annotate(made.status(), name);
-  };
+// Reads what the options of all policies that learn have under the same names.
+template <typename Options>
+void ReadPolicyOptions(const PolicyConfig& config, const PolicyContext& context, Options* options) {
+  options->seed = context.seed;
+  options->collect = CollectAttributesFromConfig(config);
+  options->learn = LearnAttributesFromConfig(config);
+  options->modes = context.modes;
+  options->reducer = context.reducer;
 }
 
 // Returns what ActorDescriberRegistry() takes, of a function that describes the actor by the

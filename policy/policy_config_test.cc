@@ -91,7 +91,8 @@ TEST(PolicyConfig, CreatorAndDescriberReadTheParams) {
   ScheduleConfig params;
   params.set_decay(7);
   config.mutable_params()->PackFrom(params);
-  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()),
+  const ScopedRegistration<PolicyCreator> mine(&PolicyRegistry(), "mine", RefuseDecay);
+  EXPECT_THAT(create_policy(config, PolicyContext()),
               StatusIs(absl::StatusCode::kInternal, "policy type 'mine': decay is 7"));
   DING_ASSERT_OK_AND_ASSIGN(const ActorDescription description,
                             DescriberOf(DescribeByDecay)(config, Spec()));
@@ -99,7 +100,7 @@ TEST(PolicyConfig, CreatorAndDescriberReadTheParams) {
 
   config.mutable_params()->PackFrom(NetworkConfig());
   const auto is_refused = IsInvalid("ding.NetworkConfig");
-  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()), is_refused);
+  EXPECT_THAT(create_policy(config, PolicyContext()), is_refused);
   EXPECT_THAT(DescriberOf(DescribeByDecay)(config, Spec()), is_refused);
 }
 
@@ -116,7 +117,8 @@ TEST(PolicyConfig, CreatorReportsAllFieldsOutOfTheirRanges) {
   params.set_end(std::numeric_limits<double>::infinity());
   params.set_decay(0);
   config.mutable_params()->PackFrom(params);
-  EXPECT_THAT(CreatorOf(RefuseDecay)(config, PolicyContext()),
+  const ScopedRegistration<PolicyCreator> mine(&PolicyRegistry(), "mine", RefuseDecay);
+  EXPECT_THAT(create_policy(config, PolicyContext()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "policy type 'mine': batch_size is 0, expected at least 1; n_sample is 0, "
                        "expected at least 1; n_episode is 0, expected at least 1; unroll_len is 0, "

@@ -1,11 +1,14 @@
 #include "ding_worker/policy/policy_registry.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/policy.h"
 
@@ -28,21 +31,20 @@ bool TakesComponents(Policy* policy) {
 
 }  // namespace
 
-Registry<PolicyCreator>& PolicyRegistry() {
-  static auto* const registry = new Registry<PolicyCreator>("policy");
-  return *registry;
-}
-
-Registry<NetworkCreator>& NetworkRegistry() {
-  static auto* const registry = new Registry<NetworkCreator>("network");
-  return *registry;
-}
-
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context) {
   DING_ASSIGN_OR_RETURN(const PolicyCreator create, PolicyRegistry().Find(config.type()));
+  const std::string name = absl::StrCat("policy type '", config.type(), "'");
+  std::vector<std::string> problems;
+  CheckRanges(config, "", &problems);
+  const absl::Status params = CheckParams(create.check_params, config);
+  if (!params.ok() && !absl::IsInvalidArgument(params)) return Annotate(params, name);
+  if (!params.ok()) problems.emplace_back(params.message());
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, name));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, CallFactory("policy", config.type(), [&] {
-                          return create(config, context);
+                          auto made = create(config, context);
+                          if (made.ok()) return made;
+                          return decltype(made)(Annotate(made.status(), name));
                         }));
   DING_RETURN_IF_ERROR(CheckTakesReward(absl::StrCat("policy '", config.type(), "'"),
                                         TakesComponents(policy.get()), context.env,
@@ -53,13 +55,11 @@ absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,
                                                         const SpecPtr& input,
                                                         const SpecPtr& outputs, uint64_t seed) {
-  const absl::StatusOr<NetworkCreator> create = NetworkRegistry().Find(config.type());
-  if (!create.ok() && absl::StartsWith(config.type(), kTorchPrefix)) {
-    return absl::NotFoundError(absl::StrCat(create.status().message(), kNeedsTorch));
+  const absl::Status found = NetworkRegistry().Find(config.type()).status();
+  if (!found.ok() && absl::StartsWith(config.type(), kTorchPrefix)) {
+    return absl::NotFoundError(absl::StrCat(found.message(), kNeedsTorch));
   }
-  DING_RETURN_IF_ERROR(create.status());
-  return CallFactory("network", config.type(),
-                     [&] { return (*create)(config, input, outputs, seed); });
+  return NetworkRegistry().Create(config, input, outputs, seed);
 }
 
 }  // namespace ding

@@ -3,11 +3,11 @@
 #define DING_WORKER_POLICY_POLICY_REGISTRY_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
@@ -30,19 +30,25 @@ struct PolicyContext {
   std::string env = {};  // the name of the env, for errors
 };
 
-using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyConfig&,
-                                                                            const PolicyContext&)>;
-Registry<PolicyCreator>& PolicyRegistry();
+// Policies (base/module.h).
+using PolicyCreator = Module<std::unique_ptr<Policy>, PolicyConfig, const PolicyContext&>;
+inline ModuleRegistry<PolicyCreator>& PolicyRegistry() {
+  static auto* const registry = new ModuleRegistry<PolicyCreator>("policy");
+  return *registry;
+}
 
-// Creates a network. The fields of `outputs` are its heads (output_spec()). Parameters are drawn
-// from the stream (seed, "policy/init").
-using NetworkCreator = std::function<absl::StatusOr<std::unique_ptr<Network>>(
-    const NetworkConfig&, const SpecPtr& input, const SpecPtr& outputs, uint64_t seed)>;
-Registry<NetworkCreator>& NetworkRegistry();
+// Networks. The fields of `outputs` are the heads (output_spec()). Parameters are drawn from the
+// stream (seed, "policy/init").
+using NetworkCreator = Module<std::unique_ptr<Network>, NetworkConfig, const SpecPtr& /*input*/,
+                              const SpecPtr& /*outputs*/, uint64_t /*seed*/>;
+inline ModuleRegistry<NetworkCreator>& NetworkRegistry() {
+  static auto* const registry = new ModuleRegistry<NetworkCreator>("network");
+  return *registry;
+}
 
 // kNotFound lists the linked names; kInvalidArgument lists all problems of the config and all
 // mismatches of spaces, or refuses a reward of several components for a policy that learns or
-// collects.
+// collects. Errors of a policy's maker begin with "policy type 'x': ".
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context);
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   const absl::StatusOr<ActionSampler> sampler =
       ActionSampler::Create(context.action, Rng(0, ""), context.observation);
   if (!sampler.ok()) problems.emplace_back(sampler.status().message());
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "policy type 'random'"));
+  DING_RETURN_IF_ERROR(StatusOf(problems));
   RandomPolicyOptions options;
   options.action = context.action;
   options.observation = context.observation;

@@ -7,8 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/call_user.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -59,15 +57,16 @@ double Step(const ScheduleRange& range, double x) {
 double Constant(const ScheduleRange& range, double /*x*/) { return range.start; }
 
 template <Curve::Function function>
-absl::StatusOr<std::unique_ptr<ISchedule>> Create(const FieldScheduleConfig& config,
+absl::StatusOr<std::unique_ptr<ISchedule>> Create(const FieldScheduleConfig& /*config*/,
+                                                  const NoParams& /*params*/,
                                                   const ScheduleRange& range) {
-  DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
   return std::make_unique<Curve>(range, function);
 }
 
 absl::StatusOr<std::unique_ptr<ISchedule>> CreateExponential(const FieldScheduleConfig& config,
+                                                             const NoParams& none,
                                                              const ScheduleRange& range) {
-  if (range.start > 0 && range.end > 0) return Create<Exponential>(config, range);
+  if (range.start > 0 && range.end > 0) return Create<Exponential>(config, none, range);
   return absl::InvalidArgumentError(
       absl::StrCat("it goes from ", range.start, " to ", range.end,
                    ", expected two values above 0, because it multiplies: set end, or take type "
@@ -75,8 +74,9 @@ absl::StatusOr<std::unique_ptr<ISchedule>> CreateExponential(const FieldSchedule
 }
 
 absl::StatusOr<std::unique_ptr<ISchedule>> CreateConstant(const FieldScheduleConfig& config,
+                                                          const NoParams& none,
                                                           const ScheduleRange& range) {
-  if (range.start == range.end) return Create<Constant>(config, range);
+  if (range.start == range.end) return Create<Constant>(config, none, range);
   return absl::InvalidArgumentError(absl::StrCat("it begins with ", range.start,
                                                  ", but its end is ", range.end,
                                                  ": remove end, or take type 'step'"));
@@ -93,8 +93,8 @@ DING_REGISTER(ScheduleRegistry(), kWarmUp, Create<Linear>,
 
 }  // namespace
 
-Registry<ScheduleFactory>& ScheduleRegistry() {
-  static auto* const registry = new Registry<ScheduleFactory>("schedule");
+ModuleRegistry<ScheduleFactory>& ScheduleRegistry() {
+  static auto* const registry = new ModuleRegistry<ScheduleFactory>("schedule");
   return *registry;
 }
 
@@ -113,12 +113,6 @@ absl::StatusOr<ScheduleRange> RangeOf(const FieldScheduleConfig& config,
       config.has_steps() ? absl::StrCat("is ", range.steps) : std::string("is not set");
   return absl::InvalidArgumentError(absl::StrCat(
       "its steps ", found, ", so that it never ends: expected a finite number above 0"));
-}
-
-absl::StatusOr<std::unique_ptr<ISchedule>> create_schedule(const FieldScheduleConfig& config,
-                                                           const ScheduleRange& range) {
-  DING_ASSIGN_OR_RETURN(const ScheduleFactory create, ScheduleRegistry().Find(config.type()));
-  return CallFactory("schedule", config.type(), [&] { return create(config, range); });
 }
 
 }  // namespace ding

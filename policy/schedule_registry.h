@@ -29,7 +29,7 @@
 //   };
 //   DING_REGISTER(
 //       ScheduleRegistry(), "square_root",
-//       [](const FieldScheduleConfig&, const ScheduleRange& range) {
+//       [](const FieldScheduleConfig&, const NoParams&, const ScheduleRange& range) {
 //         return std::make_unique<SquareRoot>(range);
 //       },
 //       "falls fast at first");
@@ -38,10 +38,10 @@
 #ifndef DING_WORKER_POLICY_SCHEDULE_REGISTRY_H_
 #define DING_WORKER_POLICY_SCHEDULE_REGISTRY_H_
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/schedule.h"
@@ -56,11 +56,10 @@ struct ScheduleRange {
   double steps = 1;
 };
 
-// Makes a schedule. `config` may hold `params`; the factory refuses those that it does not take
-// (base/params.h).
-using ScheduleFactory = std::function<absl::StatusOr<std::unique_ptr<ISchedule>>(
-    const FieldScheduleConfig& config, const ScheduleRange& range)>;
-Registry<ScheduleFactory>& ScheduleRegistry();
+// Schedules (base/module.h).
+using ScheduleFactory =
+    Module<std::unique_ptr<ISchedule>, FieldScheduleConfig, const ScheduleRange&>;
+ModuleRegistry<ScheduleFactory>& ScheduleRegistry();
 
 // The first and the last value that `config` leaves open.
 struct ScheduleDefaults {
@@ -73,11 +72,11 @@ struct ScheduleDefaults {
 absl::StatusOr<ScheduleRange> RangeOf(const FieldScheduleConfig& config,
                                       const ScheduleDefaults& defaults);
 
-// Creates the schedule that `config` names.
-//   kNotFound         no linked schedule has this name; the message lists the names that are linked
-//   kInvalidArgument  the type refuses the range or its params
-absl::StatusOr<std::unique_ptr<ISchedule>> create_schedule(const FieldScheduleConfig& config,
-                                                           const ScheduleRange& range);
+// Creates the schedule that `config` names, with the errors of ModuleRegistry::Create().
+inline absl::StatusOr<std::unique_ptr<ISchedule>> create_schedule(const FieldScheduleConfig& config,
+                                                                  const ScheduleRange& range) {
+  return ScheduleRegistry().Create(config, range);
+}
 
 }  // namespace ding
 

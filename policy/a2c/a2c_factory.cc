@@ -28,9 +28,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
                    context.action, {std::move(parts.options), config.adv_norm()});
 }
 
-DING_REGISTER(PolicyRegistry(), "a2c", CreatorOf(Create),
-              "A2C: on-policy, one step per collect; discrete and continuous actions",
-              &A2cConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "a2c", Create,
+              "A2C: on-policy, one step per collect; discrete and continuous actions");
 DING_REGISTER(ActorDescriberRegistry(), "a2c", DescriberOf(DescribeAnActorCritic<A2cConfig>),
               "the actor of an actor-critic");
 

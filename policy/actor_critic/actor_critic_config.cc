@@ -60,7 +60,7 @@ ActorCriticPolicyOptions MakeOptions(const PolicyConfig& policy, const ActorCrit
                                      const PolicyContext& context) {
   ActorCriticPolicyOptions options;
   options.name = policy.type();
-  options.seed = context.seed;
+  ReadPolicyOptions(policy, context, &options);
   options.gamma = policy.discount_factor();
   options.gae_lambda = config.gae_lambda();
   options.adam.lr = config.learning_rate();
@@ -77,11 +77,7 @@ ActorCriticPolicyOptions MakeOptions(const PolicyConfig& policy, const ActorCrit
   options.scale_reward = config.scale_reward();
   options.update.loss_options.value_coef = config.value_weight();
   options.update.loss_options.entropy_coef = config.entropy_weight();
-  options.collect = CollectAttributesFromConfig(policy);
-  options.learn = LearnAttributesFromConfig(policy);
   options.last_sample = LastSampleFromConfig(policy.last_sample());
-  options.modes = context.modes;
-  options.reducer = context.reducer;
   return options;
 }
 

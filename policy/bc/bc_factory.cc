@@ -37,16 +37,12 @@ std::vector<std::string> FindProblems(const PolicyConfig& policy, const BcConfig
 BcOptions MakeOptions(const PolicyConfig& config, const BcConfig& bc,
                       const PolicyContext& context) {
   BcOptions options;
-  options.seed = context.seed;
+  ReadPolicyOptions(config, context, &options);
   options.adam.lr = bc.learning_rate();
   options.grad_clip_norm = bc.grad_clip_norm();
   options.collect_log_std = bc.collect_log_std();
   options.normalize_obs = bc.normalize_obs();
   options.obs_clip = bc.obs_clip();
-  options.collect = CollectAttributesFromConfig(config);
-  options.learn = LearnAttributesFromConfig(config);
-  options.modes = context.modes;
-  options.reducer = context.reducer;
   return options;
 }
 
@@ -61,9 +57,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   return BcPolicy::Create(std::move(network), context.observation, context.action, options);
 }
 
-DING_REGISTER(PolicyRegistry(), "bc", CreatorOf(Create),
-              "behaviour cloning from a data set; discrete and continuous actions",
-              &BcConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "bc", Create,
+              "behaviour cloning from a data set; discrete and continuous actions");
 
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/, const BcConfig& config,
                                           const Spec& action) {

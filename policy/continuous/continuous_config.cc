@@ -67,16 +67,12 @@ void AppendProblems(const PolicyConfig& policy, const ContinuousConfig& config,
 ContinuousOptions MakeOptions(const PolicyConfig& policy, const ContinuousConfig& config,
                               const PolicyContext& context) {
   ContinuousOptions options;
-  options.seed = context.seed;
+  ReadPolicyOptions(policy, context, &options);
   options.actor_adam.lr = config.actor_learning_rate();
   options.critic_adam.lr = config.critic_learning_rate();
   options.grad_clip_norm = config.grad_clip_norm();
   options.target_update_theta = config.target_update_theta();
   options.learn_threads = config.learn_threads();
-  options.collect = CollectAttributesFromConfig(policy);
-  options.learn = LearnAttributesFromConfig(policy);
-  options.modes = context.modes;
-  options.reducer = context.reducer;
   return options;
 }
 

@@ -7,8 +7,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/cql/cql.pb.h"
 #include "ding_worker/policy/dqn/dqn.h"
@@ -60,16 +58,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
                            context.observation, {"cql", std::move(head)});
 }
 
-DING_REGISTER(PolicyRegistry(), "cql", CreatorOf(Create),
-              "discrete CQL: DQN on recorded episodes, with a conservative penalty",
-              &CqlConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "cql", Create,
+              "discrete CQL: DQN on recorded episodes, with a conservative penalty");
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const CqlConfig& config,
-                                          const Spec& /*action*/) {
-  return DescribeQActor(policy, config.dqn());
-}
-
-DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(Describe), "greedy by Q values");
+DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActorOf<CqlConfig>),
+              "greedy by Q values");
 
 }  // namespace
 }  // namespace ding

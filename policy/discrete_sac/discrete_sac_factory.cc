@@ -96,7 +96,7 @@ std::vector<ChangingField> FieldsOf(const DiscreteSacConfig& config, const Polic
 DiscreteSacOptions MakeOptions(const PolicyConfig& policy, const DiscreteSacConfig& config,
                                const PolicyContext& context) {
   DiscreteSacOptions options;
-  options.seed = context.seed;
+  ReadPolicyOptions(policy, context, &options);
   options.actor_adam.lr = config.actor_learning_rate();
   options.critic_adam.lr = config.critic_learning_rate();
   options.grad_clip_norm = config.grad_clip_norm();
@@ -105,10 +105,6 @@ DiscreteSacOptions MakeOptions(const PolicyConfig& policy, const DiscreteSacConf
   options.learn_alpha = config.learn_alpha();
   options.alpha_adam.lr = config.alpha_learning_rate();
   if (config.has_target_entropy()) options.target_entropy = config.target_entropy();
-  options.collect = CollectAttributesFromConfig(policy);
-  options.learn = LearnAttributesFromConfig(policy);
-  options.modes = context.modes;
-  options.reducer = context.reducer;
   return options;
 }
 
@@ -125,9 +121,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
                                    options);
 }
 
-DING_REGISTER(PolicyRegistry(), kName, CreatorOf(Create),
-              "soft actor-critic: twin critics, learned temperature; discrete actions",
-              &DiscreteSacConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), kName, Create,
+              "soft actor-critic: twin critics, learned temperature; discrete actions");
 
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/,
                                           const DiscreteSacConfig& config, const Spec& action) {

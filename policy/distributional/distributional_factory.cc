@@ -134,16 +134,14 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateIqn(const PolicyConfig& policy,
   return maker.CreatePolicy(std::move(network), std::make_unique<QuantileHead>(drawn, kappa));
 }
 
-DING_REGISTER(PolicyRegistry(), "c51", CreatorOf(CreateC51),
-              "C51: DQN on distributions of the return; discrete actions", &C51Config::descriptor);
-DING_REGISTER(PolicyRegistry(), "rainbow", CreatorOf(CreateRainbow),
-              "Rainbow: C51 with noisy layers, dueling, double, n-step, priorities",
-              &RainbowConfig::descriptor);
-DING_REGISTER(PolicyRegistry(), "qrdqn", CreatorOf(CreateQrdqn),
-              "QR-DQN: DQN on quantiles of the return; discrete actions", &QrdqnConfig::descriptor);
-DING_REGISTER(PolicyRegistry(), "iqn", CreatorOf(CreateIqn),
-              "IQN: DQN on quantiles of the return at random fractions; discrete actions",
-              &IqnConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "c51", CreateC51,
+              "C51: DQN on distributions of the return; discrete actions");
+DING_REGISTER(PolicyRegistry(), "rainbow", CreateRainbow,
+              "Rainbow: C51 with noisy layers, dueling, double, n-step, priorities");
+DING_REGISTER(PolicyRegistry(), "qrdqn", CreateQrdqn,
+              "QR-DQN: DQN on quantiles of the return; discrete actions");
+DING_REGISTER(PolicyRegistry(), "iqn", CreateIqn,
+              "IQN: DQN on quantiles of the return at random fractions; discrete actions");
 
 // How the actors of these policies make Q values, as ActorDescription::Distribution.
 using Distribution = ActorDescription::Distribution;
@@ -178,8 +176,8 @@ Distribution DistributionOf(const IqnConfig& config) {
 
 template <typename Config>
 absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const Config& config,
-                                          const Spec& /*action*/) {
-  DING_ASSIGN_OR_RETURN(ActorDescription description, DescribeQActor(policy, config.dqn()));
+                                          const Spec& action) {
+  DING_ASSIGN_OR_RETURN(ActorDescription description, DescribeQActor(policy, config.dqn(), action));
   description.head = kQDistributionHead;
   description.distribution = DistributionOf(config);
   if (description.distribution->noisy) description.exploration.reset();

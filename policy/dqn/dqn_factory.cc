@@ -5,8 +5,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
@@ -27,15 +25,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
                            context.observation);
 }
 
-DING_REGISTER(PolicyRegistry(), "dqn", CreatorOf(Create),
-              "DQN: double, dueling, n-step, priorities; discrete actions", &DqnConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "dqn", Create,
+              "DQN: double, dueling, n-step, priorities; discrete actions");
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const DqnConfig& config,
-                                          const Spec& /*action*/) {
-  return DescribeQActor(policy, config);
-}
-
-DING_REGISTER(ActorDescriberRegistry(), "dqn", DescriberOf(Describe), "epsilon-greedy by Q values");
+DING_REGISTER(ActorDescriberRegistry(), "dqn", DescriberOf(DescribeQActor),
+              "epsilon-greedy by Q values");
 
 }  // namespace
 }  // namespace ding

@@ -53,9 +53,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
       {std::move(parts.options), config.rho_bar(), config.c_bar(), config.v_trace()});
 }
 
-DING_REGISTER(PolicyRegistry(), "impala", CreatorOf(Create),
-              "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions",
-              &ImpalaConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "impala", Create,
+              "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions");
 DING_REGISTER(ActorDescriberRegistry(), "impala", DescriberOf(DescribeAnActorCritic<ImpalaConfig>),
               "the actor of an actor-critic");
 

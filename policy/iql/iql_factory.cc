@@ -34,9 +34,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
                    {std::move(parts.options), config.expectile(), config.beta()});
 }
 
-DING_REGISTER(PolicyRegistry(), "iql", CreatorOf(Create),
-              "implicit Q-learning on recorded episodes; continuous actions",
-              &IqlConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "iql", Create,
+              "implicit Q-learning on recorded episodes; continuous actions");
 DING_REGISTER(ActorDescriberRegistry(), "iql", DescriberOf(DescribeOfflineActor<IqlConfig>),
               "the tanh of the mean");
 

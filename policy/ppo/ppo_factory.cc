@@ -81,9 +81,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
 }
 
 DING_REGISTER(
-    PolicyRegistry(), "ppo", CreatorOf(Create),
-    "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions",
-    &PpoConfig::descriptor);
+    PolicyRegistry(), "ppo", Create,
+    "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions");
 DING_REGISTER(ActorDescriberRegistry(), "ppo", DescriberOf(DescribeAnActorCritic<PpoConfig>),
               "the actor of an actor-critic");
 

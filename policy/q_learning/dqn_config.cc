@@ -27,7 +27,7 @@ bool IsDefaultEps(const ScheduleConfig& eps) {
 DqnOptions MakeOptions(const PolicyConfig& policy, const DqnConfig& dqn,
                        const PolicyContext& context) {
   DqnOptions options;
-  options.seed = context.seed;
+  ReadPolicyOptions(policy, context, &options);
   options.adam.lr = dqn.learning_rate();
   options.lr_decay_env_steps = dqn.lr_decay_env_steps();
   options.grad_clip_norm = dqn.grad_clip_norm();
@@ -40,10 +40,6 @@ DqnOptions MakeOptions(const PolicyConfig& policy, const DqnConfig& dqn,
     options.target_update = {dqn.target_update_freq(), 0};
   }
   options.eps = ScheduleFromConfig(dqn.eps());
-  options.collect = CollectAttributesFromConfig(policy);
-  options.learn = LearnAttributesFromConfig(policy);
-  options.modes = context.modes;
-  options.reducer = context.reducer;
   return options;
 }
 
@@ -111,8 +107,8 @@ absl::StatusOr<std::unique_ptr<Network>> QPolicyMaker::CreateNetwork(
   return network;
 }
 
-absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy,
-                                                const DqnConfig& config) {
+absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy, const DqnConfig& config,
+                                                const Spec& /*action*/) {
   ActorDescription description;
   DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));
   description.parameters = kModelScope;

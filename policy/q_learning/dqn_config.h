@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/network.h"
@@ -57,8 +58,14 @@ class QPolicyMaker {
 
 // Describes the actor of a policy of this config; without its exploration if `policy` has a
 // schedule of "eps", which a description cannot hold.
-absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy,
-                                                const DqnConfig& config);
+absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy, const DqnConfig& config,
+                                                const Spec& action);
+// Likewise for the parameters of an algorithm, as DescriberOf() takes it.
+template <typename Config>
+absl::StatusOr<ActorDescription> DescribeQActorOf(const PolicyConfig& policy, const Config& config,
+                                                  const Spec& action) {
+  return DescribeQActor(policy, config.dqn(), action);
+}
 
 }  // namespace ding
 

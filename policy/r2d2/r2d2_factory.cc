@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_config.h"
@@ -50,16 +48,10 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   return R2d2Policy::Create(std::move(network), context.action, options, context.observation);
 }
 
-DING_REGISTER(PolicyRegistry(), "r2d2", CreatorOf(Create),
-              "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions",
-              &R2d2Config::descriptor);
+DING_REGISTER(PolicyRegistry(), "r2d2", Create,
+              "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions");
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& policy, const R2d2Config& config,
-                                          const Spec& /*action*/) {
-  return DescribeQActor(policy, config.dqn());
-}
-
-DING_REGISTER(ActorDescriberRegistry(), "r2d2", DescriberOf(Describe),
+DING_REGISTER(ActorDescriberRegistry(), "r2d2", DescriberOf(DescribeQActorOf<R2d2Config>),
               "epsilon-greedy by recurrent Q values");
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
@@ -69,16 +68,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   return CreateSac(std::move(parts.actor), std::move(parts.critics), context.action, options);
 }
 
-DING_REGISTER(PolicyRegistry(), "sac", CreatorOf(Create),
-              "soft actor-critic: learned temperature, ensembles of critics; continuous actions",
-              &SacConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "sac", Create,
+              "soft actor-critic: learned temperature, ensembles of critics; continuous actions");
 
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/, const SacConfig& config,
-                                          const Spec& /*action*/) {
-  return DescribeContinuousActor(config.continuous(), ActorHead::kNormal);
-}
-
-DING_REGISTER(ActorDescriberRegistry(), "sac", DescriberOf(Describe),
+DING_REGISTER(ActorDescriberRegistry(), "sac",
+              (DescriberOf(DescribeActorOf<SacConfig, ActorHead::kNormal>)),
               "a normal distribution that tanh squashes");
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/continuous/continuous.pb.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
@@ -59,22 +58,15 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateDdpgPolicy(const PolicyConfig& pol
   return Create(policy, config.continuous(), context, options, /*num_critics=*/1);
 }
 
-DING_REGISTER(PolicyRegistry(), "td3", CreatorOf(CreateTd3Policy),
-              "TD3: twin critics, delayed deterministic actor; continuous actions",
-              &Td3Config::descriptor);
-DING_REGISTER(PolicyRegistry(), "ddpg", CreatorOf(CreateDdpgPolicy),
-              "DDPG: one critic, deterministic actor; continuous actions", &DdpgConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "td3", CreateTd3Policy,
+              "TD3: twin critics, delayed deterministic actor; continuous actions");
+DING_REGISTER(PolicyRegistry(), "ddpg", CreateDdpgPolicy,
+              "DDPG: one critic, deterministic actor; continuous actions");
 
-template <typename Config>
-absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/, const Config& config,
-                                          const Spec& /*action*/) {
-  return DescribeContinuousActor(config.continuous(), ActorHead::kMean);
-}
-
-DING_REGISTER(ActorDescriberRegistry(), "td3", DescriberOf(Describe<Td3Config>),
-              "the tanh of the mean");
-DING_REGISTER(ActorDescriberRegistry(), "ddpg", DescriberOf(Describe<DdpgConfig>),
-              "the tanh of the mean");
+DING_REGISTER(ActorDescriberRegistry(), "td3",
+              (DescriberOf(DescribeActorOf<Td3Config, ActorHead::kMean>)), "the tanh of the mean");
+DING_REGISTER(ActorDescriberRegistry(), "ddpg",
+              (DescriberOf(DescribeActorOf<DdpgConfig, ActorHead::kMean>)), "the tanh of the mean");
 
 }  // namespace
 }  // namespace ding

@@ -33,9 +33,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   return CreateTd3(std::move(parts.actor), std::move(parts.critics), context.action, options);
 }
 
-DING_REGISTER(PolicyRegistry(), "td3bc", CreatorOf(Create),
-              "TD3+BC: TD3 on recorded episodes, which also clones them; continuous actions",
-              &Td3BcConfig::descriptor);
+DING_REGISTER(PolicyRegistry(), "td3bc", Create,
+              "TD3+BC: TD3 on recorded episodes, which also clones them; continuous actions");
 DING_REGISTER(ActorDescriberRegistry(), "td3bc", DescriberOf(DescribeOfflineActor<Td3BcConfig>),
               "the tanh of the mean");
 
