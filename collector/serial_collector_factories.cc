@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/params.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -20,24 +20,20 @@
 namespace ding {
 namespace {
 
-
 absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSample(const SerialCollectorConfig& config,
+                                                               const NoParams& /*params*/,
                                                                EnvManager* env, CollectMode* policy,
                                                                const ComponentDeps& deps) {
   SampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
-  ReadParams(config, /*params=*/nullptr, &options.problems);
   return SampleSerialCollector::Create(std::move(options), env, policy, deps);
 }
 
-absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisode(const SerialCollectorConfig& config,
-                                                                EnvManager* env,
-                                                                CollectMode* policy,
-                                                                const ComponentDeps& deps) {
-  EpisodeCollectorParams params;
+absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisode(
+    const SerialCollectorConfig& config, const EpisodeCollectorParams& params, EnvManager* env,
+    CollectMode* policy, const ComponentDeps& deps) {
   EpisodeSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
-  ReadParams(config, &params, &options.problems);
   options.get_train_sample = params.get_train_sample();
   if (!params.reward_shaping().empty()) {
     absl::StatusOr<RewardShaping> shaping = FindRewardShaping(params.reward_shaping());
@@ -51,23 +47,19 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisode(const SerialColl
 }
 
 absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleSample(
-    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
-    const ComponentDeps& deps) {
-  BattleSampleCollectorParams params;
+    const SerialCollectorConfig& config, const BattleSampleCollectorParams& params, EnvManager* env,
+    const std::vector<CollectMode*>& policies, const ComponentDeps& deps) {
   BattleSampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
-  ReadParams(config, &params, &options.problems);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
   return BattleSampleSerialCollector::Create(std::move(options), env, policies, deps);
 }
 
 absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisode(
-    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
-    const ComponentDeps& deps) {
-  BattleEpisodeCollectorParams params;
+    const SerialCollectorConfig& config, const BattleEpisodeCollectorParams& params,
+    EnvManager* env, const std::vector<CollectMode*>& policies, const ComponentDeps& deps) {
   BattleEpisodeSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
-  ReadParams(config, &params, &options.problems);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
   options.get_train_sample = params.get_train_sample();
   return BattleEpisodeSerialCollector::Create(std::move(options), env, policies, deps);
@@ -78,18 +70,15 @@ DING_REGISTER(SerialCollectorRegistry(), "sample",
               "collects n_sample rows; the next collect goes on with the episodes");
 DING_REGISTER(SerialCollectorRegistry(), "episode",
               (SerialCollectorDescriptor{CreateEpisode, /*by_episode=*/true, /*in_parallel=*/true}),
-              "collects n_episode whole episodes; reward_shaping can change their rewards",
-              &EpisodeCollectorParams::descriptor);
+              "collects n_episode whole episodes; reward_shaping can change their rewards");
 DING_REGISTER(BattleCollectorRegistry(), "sample_1v1",
               (BattleCollectorDescriptor{CreateBattleSample, /*by_episode=*/false,
                                          /*in_parallel=*/true}),
-              "collects n_sample rows of each player of a game",
-              &BattleSampleCollectorParams::descriptor);
+              "collects n_sample rows of each player of a game");
 DING_REGISTER(BattleCollectorRegistry(), "episode_1v1",
               (BattleCollectorDescriptor{CreateBattleEpisode, /*by_episode=*/true,
                                          /*in_parallel=*/true}),
-              "collects n_episode whole episodes of a game",
-              &BattleEpisodeCollectorParams::descriptor);
+              "collects n_episode whole episodes of a game");
 
 }  // namespace
 }  // namespace ding

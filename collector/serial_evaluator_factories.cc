@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/params.h"
+#include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/evaluator/metric_evaluator.h"
@@ -26,12 +26,10 @@ namespace {
 using RenderMode = InteractionSerialEvaluator::RenderMode;
 
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluator(
-    const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
-    const ComponentDeps& deps) {
-  InteractionEvaluatorParams params;
+    const SerialEvaluatorConfig& config, const InteractionEvaluatorParams& params, EnvManager* env,
+    EvalMode* policy, const ComponentDeps& deps) {
   InteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
-  ReadParams(config, &params, &options.problems);
   options.render_freq = params.render().render_freq();
   options.figure_path = params.figure_path();
   options.max_video_frames = params.max_video_frames();
@@ -45,15 +43,13 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluat
 }
 
 DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialEvaluator,
-              "mean return over n_episode episodes; can write videos",
-              &InteractionEvaluatorParams::descriptor);
+              "mean return over n_episode episodes; can write videos");
 
 absl::StatusOr<std::unique_ptr<IBattleEvaluator>> CreateBattleInteractionSerialEvaluator(
-    const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
-    const ComponentDeps& deps) {
+    const SerialEvaluatorConfig& config, const NoParams& /*params*/, EnvManager* env,
+    const std::vector<EvalMode*>& policies, const ComponentDeps& deps) {
   BattleInteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
-  ReadParams(config, /*params=*/nullptr, &options.problems);
   return BattleInteractionSerialEvaluator::Create(std::move(options), env, policies, deps);
 }
 
@@ -62,10 +58,9 @@ DING_REGISTER(BattleEvaluatorRegistry(), "battle_interaction",
               "mean return of player 0 over n_episode games between policies");
 
 absl::StatusOr<std::unique_ptr<IMetricEvaluator>> CreateMetricSerialEvaluator(
-    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
-    const ComponentDeps& deps) {
+    const MetricEvaluatorConfig& config, const NoParams& /*params*/, IEvalData* data,
+    const IMetric* metric, EvalMode* policy, const ComponentDeps& deps) {
   MetricSerialEvaluator::Options options;
-  ReadParams(config, /*params=*/nullptr, &options.problems);
   options.eval_freq = config.eval_freq();
   // A sorted map, because the order of a proto map depends on hashes.
   const std::map<std::string, double> stop_value(config.stop_value().begin(),

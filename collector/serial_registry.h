@@ -110,7 +110,7 @@ inline absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator
   return MetricEvaluatorRegistry().Create(config, data, metric, policy, deps);
 }
 
-// For factories of serial collectors and evaluators: they read the config into the options of the
+// For makers of serial collectors and evaluators: they read the config into the options of the
 // building blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the
 // config that a type has of its own are in its `params`.
 //
@@ -118,10 +118,11 @@ inline absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator
 // others.
 //
 // Example, of a type "mine" with the message MyParams:
-//   MyParams params;
 //   CollectCore::Options options;
 //   ReadSerialCollectorOptions(config, &options.common);
-//   ReadParams(config, &params, &options.common.problems);
+//   if (params.rows() < 1) {
+//     options.common.problems.push_back("rows is below 1, expected at least 1");
+//   }
 //   DING_ASSIGN_OR_RETURN(auto core, CollectCore::Create(options, env, PoliciesOf(policy), deps));
 
 // Copies the fields that all types have; those that are not set keep their default.

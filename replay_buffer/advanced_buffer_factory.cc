@@ -30,11 +30,10 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
+                                                              const AdvancedBufferConfig& params,
                                                               const BufferDeps& deps) {
   AdvancedReplayBuffer::Options options;
   std::vector<std::string> problems;
-  AdvancedBufferConfig params;
-  ReadBufferConfig(config, &params, &problems);
   ReadCommonOptions(config, deps, &options, &problems);
   ReadPriorityOptions(params, &options);
   options.remover = ReadRemover(config, &problems);
@@ -60,8 +59,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
 DING_REGISTER(BufferRegistry(), "advanced",
               (BufferDescriptor{CreateAdvancedBuffer, /*tells_removed_items=*/true,
                                 /*takes_remover=*/true}),
-              "transitions, drawn by priority; limits on use, staleness and rate",
-              &AdvancedBufferConfig::descriptor);
+              "transitions, drawn by priority; limits on use, staleness and rate");
 
 // The buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
 //   NaiveReplayBuffer     without `priority` and `max_use`
@@ -139,10 +137,9 @@ std::vector<std::string> Problems(const DequeBufferConfig& params) {
 }
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& config,
+                                                           const DequeBufferConfig& params,
                                                            const BufferDeps& deps) {
-  DequeBufferConfig params;
   std::vector<std::string> problems;
-  ReadBufferConfig(config, &params, &problems);
   const AdvancedReplayBuffer::Options options = PrioritizedOptions(config, params, deps, &problems);
   for (std::string& problem : Problems(params)) problems.push_back(std::move(problem));
   for (std::string& problem : AdvancedReplayBuffer::Problems(options)) {
@@ -162,8 +159,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
 
 DING_REGISTER(BufferRegistry(), "deque",
               (BufferDescriptor{CreateDequeBuffer, /*tells_removed_items=*/true}),
-              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque",
-              &DequeBufferConfig::descriptor);
+              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque");
 
 }  // namespace
 }  // namespace ding

@@ -188,10 +188,10 @@ struct WrongConfig {
 
 TEST(BufferFactories, AllWrongSettingsAreListed) {
   const WrongConfig cases[] = {
-      {"replay_buffer_size: -3 nstep: 0 discount_factor: nan periodic_thruput_seconds: 0 "
-       "params { [type.googleapis.com/ding.BufferConfig] {} }",
+      {"replay_buffer_size: -3 nstep: 0 discount_factor: nan periodic_thruput_seconds: 0",
        {"main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan",
-        "periodic_thruput_seconds is 0, expected above 0", "type 'naive' takes none"}},
+        "periodic_thruput_seconds is 0, expected above 0"}},
+      {"params { [type.googleapis.com/ding.BufferConfig] {} }", {"type 'naive' takes none"}},
       {"type: 'advanced' replay_buffer_size: -3 nstep: 0 discount_factor: nan "
        "periodic_thruput_seconds: 0 params { [type.googleapis.com/ding.AdvancedBufferConfig] { "
        "alpha: 2 beta: -1 anneal_step: -2 max_use: 0 max_staleness: -1 thruput_controller { "
@@ -201,8 +201,8 @@ TEST(BufferFactories, AllWrongSettingsAreListed) {
         "beta is -1", "anneal_step is -2", "max_use is 0", "max_staleness is -1",
         "window_seconds is 0", "sample_min_limit_ratio is 0.5", "max_wait_seconds is -1",
         "periodic_thruput_seconds is 0", "sampled_data_attr.print_freq is 0"}},
-      {"type: 'advanced' nstep: 0 params { [type.googleapis.com/ding.BufferConfig] {} }",
-       {"nstep is 0", "ding.BufferConfig, expected a ding.AdvancedBufferConfig"}},
+      {"type: 'advanced' params { [type.googleapis.com/ding.BufferConfig] {} }",
+       {"ding.BufferConfig, expected a ding.AdvancedBufferConfig"}},
       {"type: 'deque' params { [type.googleapis.com/ding.DequeBufferConfig] { max_use: 0 "
        "train_iter_per_log: 0 priority_IS_weight: true IS_weight_power_factor: 2 "
        "IS_weight_anneal_train_iter: 0 priority_max_limit: 0 } }",
@@ -222,8 +222,9 @@ TEST(BufferFactories, AllWrongSettingsAreListed) {
       {"type: 'sequence' params { [type.googleapis.com/ding.SequenceBufferConfig] { "
        "priority { alpha: -1 } } }",
        {"alpha is -1"}},
-      {"type: 'episode' nstep: 0 params { [type.googleapis.com/ding.SequenceBufferConfig] {} }",
-       {"nstep is 0", "type 'episode' takes none"}}};
+      {"type: 'episode' nstep: 0", {"nstep is 0"}},
+      {"type: 'episode' params { [type.googleapis.com/ding.SequenceBufferConfig] {} }",
+       {"type 'episode' takes none"}}};
   ComponentDeps deps;
   deps.name = "main";
   for (const WrongConfig& wrong : cases) {

@@ -16,7 +16,6 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/module.h"
-#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/metrics/sink.h"
@@ -24,7 +23,6 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
-#include "google/protobuf/message.h"
 
 namespace ding {
 
@@ -108,13 +106,6 @@ void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
   options->alpha = config.alpha();
   options->beta = config.beta();
   options->anneal_step = config.anneal_step();
-}
-
-// Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this
-// type of buffer has no parameters. Adds a sentence for each problem.
-inline void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
-                             std::vector<std::string>* problems) {
-  ReadParams(config, params, problems);
 }
 
 // Selectors. //replay_buffer:selector_factory registers "uniform".

@@ -28,12 +28,11 @@ HindsightGoal GoalOf(const HindsightBufferConfig& config) {
 }
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfig& config,
+                                                               const HindsightBufferConfig& params,
                                                                const BufferDeps& deps) {
   HindsightReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
-  HindsightBufferConfig params;
-  ReadBufferConfig(config, &params, &problems);
   options.hindsight = {GoalOf(params), params.relabel_ratio(), params.radius(),
                        static_cast<float>(params.reward_at_goal()),
                        static_cast<float>(params.reward_elsewhere())};
@@ -41,8 +40,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateHindsightBuffer(const BufferConfi
 }
 
 DING_REGISTER(BufferRegistry(), "hindsight", BufferDescriptor{CreateHindsightBuffer},
-              "transitions with goals in hindsight (HER), drawn uniformly",
-              &HindsightBufferConfig::descriptor);
+              "transitions with goals in hindsight (HER), drawn uniformly");
 
 }  // namespace
 }  // namespace ding

@@ -21,12 +21,12 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& config,
+                                                           const NoParams& /*params*/,
                                                            const BufferDeps& deps) {
   NaiveReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
   options.on_removed = deps.on_removed;
-  ReadBufferConfig(config, /*params=*/nullptr, &problems);
   return CreateBuffer<NaiveReplayBuffer>(options, problems);
 }
 
@@ -48,8 +48,8 @@ struct LinearWindow {
 };
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig& config,
+                                                             const ElasticBufferConfig& params,
                                                              const BufferDeps& deps) {
-  ElasticBufferConfig params;
   ElasticReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options.ring, &problems);
@@ -57,7 +57,6 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
   for (std::string& problem : NaiveReplayBuffer::Problems(options.ring)) {
     problems.push_back(std::move(problem));
   }
-  ReadBufferConfig(config, &params, &problems);
   const LinearWindow window = {
       params.window_start(),
       params.has_window_end() ? params.window_end() : config.replay_buffer_size(),
@@ -80,8 +79,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
 
 DING_REGISTER(BufferRegistry(), "elastic",
               (BufferDescriptor{CreateElasticBuffer, /*tells_removed_items=*/true}),
-              "transitions, drawn uniformly from a window of the newest rows",
-              &ElasticBufferConfig::descriptor);
+              "transitions, drawn uniformly from a window of the newest rows");
 
 }  // namespace
 }  // namespace ding

@@ -21,10 +21,9 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig& config,
+                                                              const SequenceBufferConfig& params,
                                                               const BufferDeps& deps) {
   std::vector<std::string> problems;
-  SequenceBufferConfig params;
-  ReadBufferConfig(config, &params, &problems);
   SequenceReplayBuffer::Options options;
   ReadCommonOptions(config, deps, &options, &problems);
   options.unroll_len = params.unroll_len();
@@ -72,16 +71,15 @@ absl::StatusOr<ItemBuffer> SequenceItems(const BufferConfig& config) {
 DING_REGISTER(BufferRegistry(), "sequence",
               (BufferDescriptor{CreateSequenceBuffer, /*tells_removed_items=*/false,
                                 /*takes_remover=*/false, SequenceItems}),
-              "sequences of consecutive rows of one stream, for recurrent policies",
-              &SequenceBufferConfig::descriptor);
+              "sequences of consecutive rows of one stream, for recurrent policies");
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
+                                                             const NoParams& /*params*/,
                                                              const BufferDeps& deps) {
   EpisodeReplayBuffer::Options options;
   std::vector<std::string> problems;
   ReadCommonOptions(config, deps, &options, &problems);
   options.on_removed = deps.on_removed;
-  ReadBufferConfig(config, /*params=*/nullptr, &problems);
   return CreateBuffer<EpisodeReplayBuffer>(options, problems);
 }
 
