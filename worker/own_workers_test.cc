@@ -119,14 +119,8 @@ class SuccessCollector : public CoreCollector {
   const SuccessCollectorParams params_;
 };
 
-SerialCollectorDescriptor SuccessDescriptor() {
-  SerialCollectorDescriptor descriptor;
-  descriptor.by_episode = true;  // its target is policy.collect.n_episode
-  descriptor.create = SuccessCollector::Create;
-  return descriptor;
-}
-
-DING_REGISTER(SerialCollectorRegistry(), "success", SuccessDescriptor(),
+DING_REGISTER(SerialCollectorRegistry(), "success",
+              (SerialCollectorDescriptor{SuccessCollector::Create, /*by_episode=*/true}),
               "collects until so many episodes were successes");
 
 // ------------------------------------------------------------------------------------- an
