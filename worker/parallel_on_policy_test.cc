@@ -474,8 +474,6 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("policy.learn.learner_num is 300, but a round is "
                                  "policy.collect.n_sample 256: expected as many or more")));
-  EXPECT_THAT(FindParallelProblems(Config({"policy.learn.max_data_age=-1"})),
-              testing::ElementsAre("policy.learn.max_data_age is -1, expected 0 or more"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -65,17 +66,8 @@ absl::StatusOr<std::string> ReadStream(const std::string& path) {
 // Collects the problems of one config.
 class Checker {
  public:
-  template <typename T>
-  void AtLeast(absl::string_view path, T found, T least, absl::string_view why = "") {
-    if (!(found >= least)) Report(path, absl::StrCat(found), absl::StrCat(least, " or more", why));
-  }
-  void Above(absl::string_view path, double found, double bound) {
-    if (!(found > bound)) Report(path, absl::StrCat(found), absl::StrCat("above ", bound));
-  }
-  void Within(absl::string_view path, double found, double low, double high) {
-    if (!(found >= low && found <= high)) {
-      Report(path, absl::StrCat(found), absl::StrCat("within [", low, ", ", high, "]"));
-    }
+  void AtLeast(absl::string_view path, int64_t found, int64_t least, absl::string_view why = "") {
+    if (found < least) Report(path, absl::StrCat(found), absl::StrCat("at least ", least, why));
   }
   template <typename Factory>
   void Known(absl::string_view path, const std::string& name, const Registry<Factory>& registry) {
@@ -99,7 +91,7 @@ class Checker {
   void Report(absl::string_view path, absl::string_view found, absl::string_view expected) {
     problems_.push_back(absl::StrCat(path, " is ", found, ", expected ", expected));
   }
-  std::vector<std::string> TakeProblems() { return std::move(problems_); }
+  std::vector<std::string>* problems() { return &problems_; }
 
  private:
   std::vector<std::string> problems_;
@@ -107,10 +99,7 @@ class Checker {
 
 void CheckEnv(const EnvSection& env, bool required, Checker* check) {
   if (required || !env.type().empty()) check->Known("env.type", env.type(), EnvRegistry());
-  check->AtLeast("env.collector_env_num", env.collector_env_num(), 1);
-  check->AtLeast("env.evaluator_env_num", env.evaluator_env_num(), 1);
-  check->AtLeast<int64_t>("env.n_evaluator_episode", env.n_evaluator_episode(),
-                          env.evaluator_env_num());
+  check->AtLeast("env.n_evaluator_episode", env.n_evaluator_episode(), env.evaluator_env_num());
   if (env.has_evaluator_type()) {
     check->Known("env.evaluator_type", env.evaluator_type(), EnvRegistry());
   } else if (env.has_evaluator_params()) {
@@ -131,38 +120,7 @@ void CheckEnv(const EnvSection& env, bool required, Checker* check) {
                   "at least 2, or 0 for no confirmation");
   }
   if (std::isnan(env.stop_value())) check->Report("env.stop_value", "nan", "a number");
-  const EnvManagerConfig& manager = env.manager();
-  check->Known("env.manager.type", manager.type(), EnvManagerRegistry());
-  check->AtLeast<int64_t>("env.manager.episode_num", manager.episode_num(), 0);
-  check->AtLeast("env.manager.max_retry", manager.max_retry(), 1);
-  check->AtLeast("env.manager.retry_waiting_time", manager.retry_waiting_time(), 0.0);
-  check->AtLeast("env.manager.step_timeout", manager.step_timeout(), 0.0);
-  check->AtLeast("env.manager.reset_timeout", manager.reset_timeout(), 0.0);
-  check->AtLeast("env.manager.wait_num", manager.wait_num(), 0);
-  check->AtLeast("env.manager.num_threads", manager.num_threads(), 0);
-  check->AtLeast("env.manager.envs_per_process", manager.envs_per_process(), 0);
-  check->AtLeast<int64_t>("env.manager.memory_limit_mb", manager.memory_limit_mb(), 0);
-  check->Above("env.manager.connect_timeout", manager.connect_timeout(), 0);
-}
-
-void CheckLearn(const LearnSection& learn, Checker* check) {
-  check->AtLeast<int64_t>("policy.learn.update_per_collect", learn.update_per_collect(), 1);
-  check->AtLeast<int64_t>("policy.learn.batch_size", learn.batch_size(), 1);
-  const LearnerConfig& learner = learn.learner();
-  check->Known("policy.learn.learner.type", learner.type(), LearnerRegistry());
-  check->AtLeast<int64_t>("policy.learn.learner.train_iterations", learner.train_iterations(), 1);
-  check->AtLeast("policy.learn.learner.monitor_window", learner.monitor_window(), 1);
-  const LearnerHooksConfig& hook = learner.hook();
-  check->AtLeast<int64_t>("policy.learn.learner.hook.log_show_after_iter",
-                          hook.log_show_after_iter(), 0);
-  check->AtLeast<int64_t>("policy.learn.learner.hook.save_ckpt_after_iter",
-                          hook.save_ckpt_after_iter(), 0);
-  for (int i = 0; i < hook.hook_size(); ++i) {
-    const std::string path = absl::StrCat("policy.learn.learner.hook.hook[", i, "]");
-    check->Known(absl::StrCat(path, ".type"), hook.hook(i).type(), LearnerHookRegistry());
-    check->AtLeast<int64_t>(absl::StrCat(path, ".freq"), hook.hook(i).freq(), 1);
-    check->AtLeast(absl::StrCat(path, ".priority"), hook.hook(i).priority(), 0);
-  }
+  check->Known("env.manager.type", env.manager().type(), EnvManagerRegistry());
 }
 
 // Whether the target of this type of collector is a number of episodes; none if the type does not
@@ -187,33 +145,28 @@ void CheckAmount(const ExperimentConfig& config, bool parallel, Checker* check) 
         absl::StrCat("it in the place of ", *by_episode ? "n_sample" : "n_episode", ": collector '",
                      type, "' collects ", *by_episode ? "episodes" : "rows"));
   } else if (parallel && collect.has_n_episode()) {
-    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(),
-                            collect.collector().collector_num(),
-                            ", one for each of policy.collect.collector.collector_num");
+    check->AtLeast("policy.collect.n_episode", collect.n_episode(),
+                   collect.collector().collector_num(),
+                   ", one for each of policy.collect.collector.collector_num");
   } else if (collect.has_n_episode()) {
-    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(), env_num,
-                            ", one for each of env.collector_env_num");
+    check->AtLeast("policy.collect.n_episode", collect.n_episode(), env_num,
+                   ", one for each of env.collector_env_num");
     if (config.policy().random_collect_size() > 0) {
-      check->AtLeast<int64_t>("policy.random_collect_size", config.policy().random_collect_size(),
-                              env_num, " episodes, one for each of env.collector_env_num");
+      check->AtLeast("policy.random_collect_size", config.policy().random_collect_size(), env_num,
+                     " episodes, one for each of env.collector_env_num");
     }
   }
 }
 
 void CheckPolicy(const PolicySection& policy, Checker* check) {
   check->Known("policy.type", policy.type(), PolicyRegistry());
-  check->Within("policy.discount_factor", policy.discount_factor(), 0, 1);
-  check->AtLeast<int64_t>("policy.nstep", policy.nstep(), 1);
-  check->AtLeast<int64_t>("policy.random_collect_size", policy.random_collect_size(), 0);
-  CheckLearn(policy.learn(), check);
-
-  const CollectSection& collect = policy.collect();
-  if (collect.has_n_episode()) {
-    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(), 1);
-  } else {
-    check->AtLeast<int64_t>("policy.collect.n_sample", collect.n_sample(), 1);
+  const LearnerConfig& learner = policy.learn().learner();
+  check->Known("policy.learn.learner.type", learner.type(), LearnerRegistry());
+  for (int i = 0; i < learner.hook().hook_size(); ++i) {
+    check->Known(absl::StrCat("policy.learn.learner.hook.hook[", i, "].type"),
+                 learner.hook().hook(i).type(), LearnerHookRegistry());
   }
-  check->AtLeast<int64_t>("policy.collect.unroll_len", collect.unroll_len(), 1);
+  const CollectSection& collect = policy.collect();
   if (collect.unroll_len() == 1 && collect.last_sample() != PolicyConfig::NULL_PADDING) {
     check->Report("policy.collect.last_sample",
                   PolicyConfig::LastSample_Name(collect.last_sample()),
@@ -221,32 +174,14 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
   }
   check->KnownToEither("policy.collect.collector.type", collect.collector().type(),
                        SerialCollectorRegistry(), BattleCollectorRegistry());
-  check->AtLeast<int64_t>("policy.collect.collector.collect_print_freq",
-                          collect.collector().collect_print_freq(), 1);
-  check->AtLeast("policy.collect.collector.max_abnormal", collect.collector().max_abnormal(), 1);
-
-  const SerialEvaluatorConfig& evaluator = policy.eval().evaluator();
-  check->KnownToEither("policy.eval.evaluator.type", evaluator.type(), SerialEvaluatorRegistry(),
-                       BattleEvaluatorRegistry());
-  check->AtLeast<int64_t>("policy.eval.evaluator.eval_freq", evaluator.eval_freq(), 1);
-  check->AtLeast("policy.eval.evaluator.max_abnormal", evaluator.max_abnormal(), 1);
-  check->AtLeast<int64_t>("policy.eval.evaluator.max_episode_steps", evaluator.max_episode_steps(),
-                          0);
-
+  check->KnownToEither("policy.eval.evaluator.type", policy.eval().evaluator().type(),
+                       SerialEvaluatorRegistry(), BattleEvaluatorRegistry());
   const BufferConfig& buffer = policy.other().replay_buffer();
   check->Known("policy.other.replay_buffer.type", buffer.type(), BufferRegistry());
   if (buffer.selector().has_type()) {
     check->Known("policy.other.replay_buffer.selector.type", buffer.selector().type(),
                  SelectorRegistry());
   }
-  check->AtLeast<int64_t>("policy.other.replay_buffer.replay_buffer_size",
-                          buffer.replay_buffer_size(), 1);
-  if (buffer.has_replay_buffer_bytes()) {
-    check->AtLeast<int64_t>("policy.other.replay_buffer.replay_buffer_bytes",
-                            buffer.replay_buffer_bytes(), 1);
-  }
-  check->Above("policy.other.replay_buffer.periodic_thruput_seconds",
-               buffer.periodic_thruput_seconds(), 0);
 }
 
 void CheckOpponent(const OpponentSection& opponent, Checker* check) {
@@ -260,13 +195,8 @@ void CheckOpponent(const OpponentSection& opponent, Checker* check) {
 }
 
 void CheckSupervised(const ExperimentConfig& config, Checker* check) {
-  const double held_out = config.data_set().held_out();
-  if (!(held_out > 0 && held_out < 1)) {
-    check->Report("data_set.held_out", absl::StrCat(held_out), "above 0 and below 1");
-  }
   const MetricEvaluatorConfig& evaluator = config.policy().eval().metric_evaluator();
   check->Known("policy.eval.metric_evaluator.type", evaluator.type(), MetricEvaluatorRegistry());
-  check->AtLeast<int64_t>("policy.eval.metric_evaluator.eval_freq", evaluator.eval_freq(), 1);
   if (!evaluator.metric().empty()) {
     check->Known("policy.eval.metric_evaluator.metric", evaluator.metric(), MetricRegistry());
   }
@@ -341,6 +271,7 @@ absl::Status ConfigError(absl::string_view source, const std::vector<std::string
 
 std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   Checker check;
+  CheckRanges(config, "", check.problems());
   // It is the name of a folder, and stands in logs and metrics.
   if (const std::string shown = PrintableUtf8(config.exp_name()); shown != config.exp_name()) {
     check.Report("exp_name", absl::StrCat("'", shown, "'"),
@@ -350,8 +281,6 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
     check.Report("exp_name", absl::StrCat("'", config.exp_name(), "'"),
                  "a name without slashes (--exp_dir says where the run is written)");
   }
-  check.AtLeast<int64_t>("max_env_step", config.max_env_step(), 0);
-  check.AtLeast<int64_t>("max_train_iter", config.max_train_iter(), 0);
   CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
   CheckOpponent(config.opponent(), &check);
@@ -359,16 +288,13 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
     check.Known(absl::StrCat("stopper[", i, "].type"), config.stopper(i).type(), StopperRegistry());
   }
   if (IsSupervised(config)) CheckSupervised(config, &check);
-  check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
-  check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);
-  check.AtLeast<int64_t>("resume.max_replay_bytes", config.resume().max_replay_bytes(), 0);
-  return check.TakeProblems();
+  return std::move(*check.problems());
 }
 
 std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, bool parallel) {
   Checker check;
   CheckAmount(config, parallel, &check);
-  return check.TakeProblems();
+  return std::move(*check.problems());
 }
 
 absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,

@@ -71,13 +71,14 @@ typo: 3)",
             {"policy.learn.batch_sise=1"}),
       StatusIs(
           absl::StatusCode::kInvalidArgument,
-          AllOf(HasSubstr("exp_name is 'a/b'"), HasSubstr("max_env_step is -1, expected 0 or more"),
+          AllOf(HasSubstr("exp_name is 'a/b'"),
+                HasSubstr("max_env_step is -1, expected at least 0"),
                 HasSubstr("env.type: unknown env type 'CartPole-v9'; this program has: Acrobot-v1, "
                           "CartPole-v0"),
-                HasSubstr("env.collector_env_num is 0, expected 1 or more"),
-                HasSubstr("env.n_evaluator_episode is 5, expected 6 or more"),
+                HasSubstr("env.collector_env_num is 0, expected at least 1"),
+                HasSubstr("env.n_evaluator_episode is 5, expected at least 6"),
                 HasSubstr("env.manager.max_retry is 0"), HasSubstr("unknown policy type 'dqm'"),
-                AllOf(HasSubstr("policy.discount_factor is 1.5, expected within [0, 1]"),
+                AllOf(HasSubstr("policy.discount_factor is 1.5, expected in [0, 1]"),
                       HasSubstr("policy.nstep is 0"), HasSubstr("policy.learn.batch_size is 0"),
                       HasSubstr("hook[0].type: unknown learner hook type 'x'"),
                       HasSubstr("hook[0].freq is 0"), HasSubstr("unknown buffer type 'nave'"),
@@ -85,6 +86,16 @@ typo: 3)",
                 HasSubstr("replay_buffer.nstep is 2, but policy.nstep is 0: set only the latter"),
                 HasSubstr("test:13:"), HasSubstr("unknown field 'typo'"),
                 HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
+}
+
+TEST(ExperimentConfigTest, FieldsOfParallelRunsHaveRangesInAnyRun) {
+  EXPECT_THAT(Parse("", {"policy.learn.max_data_age=-1", "policy.collect.collector.collector_num=0",
+                         "policy.learn.data_timeout=0", "system.coordinator.lease_seconds=0.01"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("policy.learn.max_data_age is -1, expected at least 0"),
+                             HasSubstr("collector_num is 0, expected at least 1"),
+                             HasSubstr("policy.learn.data_timeout is 0, expected above 0"),
+                             HasSubstr("lease_seconds is 0.01, expected at least 0.02"))));
 }
 
 TEST(ExperimentConfigTest, ExpName_ThatIsNoLineOfUtf8_IsRefused) {
@@ -212,13 +223,13 @@ TEST(ExperimentConfigTest, ACollectIsOfRowsOrOfEpisodesAsItsCollectorSays) {
                                     "of n_episode: collector 'sample' collects rows")));
   EXPECT_THAT(
       problems({episodes, "policy.collect.n_episode=7", "policy.random_collect_size=3"}),
-      ElementsAre(HasSubstr("policy.collect.n_episode is 7, expected 8 or more, one for each of "
+      ElementsAre(HasSubstr("policy.collect.n_episode is 7, expected at least 8, one for each of "
                             "env.collector_env_num"),
-                  HasSubstr("policy.random_collect_size is 3, expected 8 or more episodes")));
+                  HasSubstr("policy.random_collect_size is 3, expected at least 8 episodes")));
   for (const std::string amount : {"n_episode", "n_sample"}) {
     EXPECT_THAT(Parse(kMinimal, {absl::StrCat("policy.collect.", amount, "=0")}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat(amount, " is 0, expected 1 or more"))));
+                         HasSubstr(absl::StrCat(amount, " is 0, expected at least 1"))));
   }
   EXPECT_THAT(Parse("policy { collect { n_sample: 9 n_episode: 9 } }"),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -177,7 +177,7 @@ TEST_F(EvaluationTest, TheNumberOfEnvsMayBeAnother) {
   EXPECT_NE(with_five.episode_return, with_two.episode_return);  // each env has seeds of its own
   options_.settings = {"env.evaluator_env_num=0"};
   EXPECT_THAT(Refusal(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                  HasSubstr("env.evaluator_env_num is 0, expected 1 or more")));
+                                  HasSubstr("env.evaluator_env_num is 0, expected at least 1")));
 }
 
 TEST_F(EvaluationTest, WrappersOfTheRunMayBeOthers) {

@@ -48,13 +48,7 @@ void AppendCollectorNumProblems(const ExperimentConfig& config,
                                 std::vector<std::string>* problems) {
   const CollectSection& collect = config.policy().collect();
   const std::optional<int64_t> former = FormerCollectorNum(collect);
-  if (!former.has_value() && collect.collector().has_collector_num()) {
-    const int64_t collectors = collect.collector().collector_num();
-    if (collectors >= 1) return;
-    problems->push_back(absl::StrCat("policy.collect.collector.collector_num is ", collectors,
-                                     ", expected 1 or more"));
-    return;
-  }
+  if (!former.has_value() && collect.collector().has_collector_num()) return;
   const int64_t collectors = former.value_or(2);  // the former default
   const std::string number = absl::StrCat("collector { collector_num: ", collectors, " }");
   problems->push_back(absl::StrCat(

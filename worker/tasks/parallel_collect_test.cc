@@ -82,8 +82,6 @@ TEST(ParallelCollectTest, AmountAndTypeMustFit) {
   EXPECT_THAT(Problems({kEpisodes, "policy.collect.collector.params.get_train_sample=false"}),
               ElementsAre(HasSubstr("expected params { [type.googleapis.com/"
                                     "ding.EpisodeCollectorParams] { get_train_sample: true } }")));
-  EXPECT_THAT(Problems({"policy.collect.collector.collector_num=0"}),
-              ElementsAre(HasSubstr("collector_num is 0, expected 1 or more")));
 }
 
 }  // namespace

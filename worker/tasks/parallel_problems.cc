@@ -28,15 +28,9 @@
 namespace ding {
 namespace {
 
-// The shortest lease that a session supports.
-constexpr double kMinLeaseSeconds = 0.02;
-
 // Appends the problems of a run that is recorded.
 void AppendRecordingProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
   const int64_t bytes = config.system().record_bytes();
-  if (bytes < 0) {
-    problems->push_back(absl::StrCat("system.record_bytes is ", bytes, ", expected 0 or more"));
-  }
   if (bytes <= 0) return;
   if (config.policy().learn().learner_num() > 1) {
     problems->push_back(absl::StrCat(
@@ -196,22 +190,11 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   std::vector<std::string> problems;
   const PolicySection& policy = config.policy();
-  const auto at_least = [&](absl::string_view path, int64_t found, int64_t least) {
-    if (found >= least) return;
-    problems.push_back(absl::StrCat(path, " is ", found, ", expected ", least, " or more"));
-  };
-  const auto above_zero = [&](absl::string_view path, double found) {
-    if (found > 0) return;
-    problems.push_back(absl::StrCat(path, " is ", found, ", expected above 0"));
-  };
-  at_least("env.collector_episode_num", config.env().collector_episode_num(), 1);
-  at_least("env.evaluator_episode_num", config.env().evaluator_episode_num(), 1);
-  at_least("policy.learn.send_policy_freq", policy.learn().send_policy_freq(), 1);
-  at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
-  at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
-  above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
-  at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
-  at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
+  if (policy.learn().batch_size() < policy.learn().learner_num()) {
+    problems.push_back(absl::StrCat("policy.learn.batch_size is ", policy.learn().batch_size(),
+                                    ", expected at least ", policy.learn().learner_num(),
+                                    ", one row for each of policy.learn.learner_num"));
+  }
   const int tasks = policy.other().commander().learner_task_space();
   if (tasks > 1 && policy.learn().learner_num() > 1) {
     problems.push_back(absl::StrCat(
@@ -219,18 +202,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         " beside policy.other.commander.learner_task_space ", tasks,
         ", expected 1 in one of them: each of several learning tasks has one learner"));
   }
-  above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
   AppendReplayRatioProblems(policy.other().replay_buffer(), policy.learn().batch_size(), &problems);
-  const double lease = config.system().coordinator().lease_seconds();
-  if (!(lease >= kMinLeaseSeconds)) {
-    problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
-                                    kMinLeaseSeconds, " or more"));
-  }
-  const double rejoin = config.system().coordinator().rejoin_seconds();
-  if (!(rejoin >= 0)) {
-    problems.push_back(
-        absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
-  }
   const int64_t task_episodes =
       config.env().collector_env_num() * config.env().collector_episode_num();
   if (policy.collect().has_n_episode() && ShareOfCollector(config) > task_episodes) {
@@ -288,7 +260,6 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   fits_store("system.comm_learner_type", config.system().comm_learner_type(),
              CommLearnerRegistry());
   if (IsSupervised(config)) AppendDataSetProblems(config, &problems);
-  at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
   // Whether the policy is on-policy is not known yet.
   const std::vector<std::string> unused =
       IsSupervised(config) ? FindUnusedFields(config, RunKind::kSupervisedParallel)
