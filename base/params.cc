@@ -91,15 +91,19 @@ void CheckRanges(const Message& message, absl::string_view path,
       const Number number = NumberIn(message, field, i);
       if (IsInRange(bounds, number.value)) continue;
       const std::string text = RangeText(*field);
-      problems->push_back(
-          absl::StrCat(place, " is ", number.text, ", expected ",
-                       std::isinf(number.value) && text != "finite" ? "finite and " : "", text));
+      problems->push_back(absl::StrCat(
+          place, " is ", is_list || values.HasField(message, field) ? number.text : "not set",
+          ", expected ", std::isinf(number.value) && text != "finite" ? "finite and " : "", text));
     }
   }
 }
 
 void ReadParams(const GivenParams& given, Message* params, std::vector<std::string>* problems) {
-  if (given.params == nullptr) return;
+  const std::string path = absl::StrCat(given.field, ".");
+  if (given.params == nullptr) {
+    if (params != nullptr) CheckRanges(*params, path, problems);  // whether some are required
+    return;
+  }
   const absl::string_view found = MessageName(*given.params);
   const std::string hold = absl::StrCat(
       given.field, " hold ", found.empty() ? "no message" : absl::StrCat("a ", found), ", ");
@@ -108,7 +112,7 @@ void ReadParams(const GivenParams& given, Message* params, std::vector<std::stri
     return;
   }
   if (given.params->UnpackTo(params)) {
-    CheckRanges(*params, absl::StrCat(given.field, "."), problems);
+    CheckRanges(*params, path, problems);
     return;
   }
   const absl::string_view taken = params->GetDescriptor()->full_name();

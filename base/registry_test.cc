@@ -22,6 +22,7 @@ namespace ding {
 namespace {
 
 using ding_user::ChoiceConfig;
+using ding_user::NeededParams;
 using ding_user::RangeParams;
 using ding_user::WordParams;
 using testing::ContainsRegex;
@@ -373,7 +374,7 @@ TEST(CheckRangesTest, EachFieldOutOfItsRangeIsListed) {
                   "run.limit is 0, expected above 0", "run.level is nan, expected finite",
                   "run.width[0] is 0, expected in [1, 9)", "run.width[2] is 9, expected in [1, 9)",
                   "run.steps is 6, expected at most 5",
-                  "run.inside[0].number is 0, expected at least 1"));
+                  "run.inside[0].number is not set, expected at least 1"));
 }
 
 TEST(CheckRangesTest, NumbersAreFiniteUnlessTheBoundIsInfinite) {
@@ -384,6 +385,12 @@ TEST(CheckRangesTest, NumbersAreFiniteUnlessTheBoundIsInfinite) {
   EXPECT_THAT(RangeProblems(params), ElementsAre("run.rate is inf, expected finite and at least 0",
                                                  "run.limit is nan, expected above 0",
                                                  "run.level is inf, expected finite"));
+}
+
+TEST(ReadParamsTest, RequiredFieldsAreMissedWithoutParamsToo) {
+  NeededParams params;
+  EXPECT_THAT(ReadParams(Choice(), &params),
+              StatusIs(kInvalid, "params.number is not set, expected at least 1"));
 }
 
 TEST(ReadParamsTest, FieldsOutOfTheirRangesAreListed) {

@@ -153,14 +153,18 @@ TEST(SerialFactoriesTest, ReadsTheParametersOfVideos) {
   FakePolicy policy;
   SerialEvaluatorConfig config;
   InteractionEvaluatorParams params;
-  params.mutable_render()->set_mode("hours");
-  params.mutable_render()->set_render_freq(0);
   params.set_max_video_frames(0);
   config.mutable_params()->PackFrom(params);
   EXPECT_THAT(create_serial_evaluator(config, &envs, &policy, ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("render.mode is 'hours'"), HasSubstr("render_freq is 0"),
-                             HasSubstr("max_video_frames is 0"))));
+                       HasSubstr("params.max_video_frames is 0, expected at least 1")));
+  params.clear_max_video_frames();
+  params.mutable_render()->set_mode("hours");
+  params.mutable_render()->set_render_freq(0);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(create_serial_evaluator(config, &envs, &policy, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("render.mode is 'hours'"), HasSubstr("render_freq is 0"))));
   params = InteractionEvaluatorParams();
   params.mutable_render()->set_mode("envstep");
   params.mutable_render()->set_render_freq(1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -53,6 +52,8 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options) {
   std::vector<std::string> problems;
+  CheckRanges(config, "", &problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "env manager"));
   const auto refuse_timeout = [&](absl::string_view key, double seconds) {
     if (seconds == 0 || Has(own_keys, key)) return;
     problems.push_back(absl::StrCat(
@@ -74,16 +75,6 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
         own_keys.empty() ? "it has none" : absl::StrCat("it has ", absl::StrJoin(own_keys, ", "))));
   }
   ReadParams(config, /*params=*/nullptr, &problems);
-  const auto finite = [&problems](absl::string_view key, double seconds) {
-    if (std::isfinite(seconds)) return;
-    problems.push_back(absl::StrCat(key, " is ", seconds, ", expected a finite number of seconds"));
-  };
-  finite("retry_waiting_time", config.retry_waiting_time());
-  if (Has(own_keys, "connect_timeout")) {
-    finite("step_timeout", config.step_timeout());
-    finite("reset_timeout", config.reset_timeout());
-    finite("connect_timeout", config.connect_timeout());
-  }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "env manager"));
   options->episode_num = config.episode_num();
   options->max_retry = config.max_retry();

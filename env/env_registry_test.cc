@@ -67,8 +67,8 @@ TEST(EnvRegistryTest, AnUnknownNameListsTheKnownNames) {
 TEST(EnvRegistryTest, AnEnvOfAnotherProgramIsNamedWithIt) {
   EnvConfig env;
   env.set_type("LunarLander-v3");
-  EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound,
-                                        HasSubstr("//worker:serial_physics, which tools/train")));
+  EXPECT_THAT(create_env(env),
+              IsError(absl::StatusCode::kNotFound, "//worker:serial_physics, which tools/train"));
 }
 
 // An env whose observation is its number.
@@ -188,10 +188,9 @@ TEST(EnvRegistryTest, OutOfBounds_OfAnEnvInCpp_IsCheckedIfSet) {
 TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
   EnvManagerConfig config;
   config.set_step_timeout(2.5);
-  config.set_reset_timeout(-1);
-  config.set_retry_waiting_time(std::numeric_limits<double>::infinity());
-  EXPECT_THAT(Create(config), IsInvalid("step_timeout is 2.5, expected 0", "reset_timeout is -1",
-                                        "sub-processes", "retry_waiting_time is inf"));
+  config.set_reset_timeout(3);
+  EXPECT_THAT(Create(config),
+              IsInvalid("step_timeout is 2.5, expected 0", "reset_timeout is 3", "sub-processes"));
 }
 
 TEST(EnvRegistryTest, RefusesKeysOfOtherTypes) {
@@ -214,13 +213,7 @@ TEST(EnvRegistryTest, RefusesKeysOfOtherTypes) {
   EXPECT_THAT(refused("subprocess"), HasSubstr("wait_num is set"));
   EXPECT_EQ(refused("async_subprocess"), "");
   config.set_wait_num(2);
-  config.set_envs_per_process(-1);
-  config.set_connect_timeout(0);
-  config.set_step_timeout(-1);
-  EXPECT_THAT(
-      refused("async_subprocess"),
-      AllOf(HasSubstr("wait_num is 2, expected 0 (all) to 1"), HasSubstr("envs_per_process is -1"),
-            HasSubstr("connect_timeout is 0"), HasSubstr("step_timeout is -1s")));
+  EXPECT_THAT(refused("async_subprocess"), HasSubstr("wait_num is 2, expected 0 (all) to 1"));
 }
 
 TEST(EnvRegistryTest, AcceptsKeysOfOtherTypesWithTheirDefaults) {
@@ -239,13 +232,22 @@ TEST(EnvRegistryTest, ThreadManagerRefusesTimeouts) {
   EXPECT_THAT(Create(config), IsInvalid("step_timeout is 2.5, expected 0", "async_thread"));
 }
 
-TEST(EnvRegistryTest, BaseManagerReadsItsConfig) {
+TEST(EnvRegistryTest, FieldsOutOfTheirRangesAreListed) {
   EnvManagerConfig config;
+  config.set_envs_per_process(-1);
+  config.set_connect_timeout(0);
+  config.set_step_timeout(-1);
+  config.set_retry_waiting_time(std::numeric_limits<double>::infinity());
   config.set_episode_num(-1);
   config.set_max_retry(0);
   config.set_max_abnormal_steps(-3);
   EXPECT_THAT(Create(config),
-              IsInvalid("episode_num is -1", "max_retry is 0", "max_abnormal_steps is -3"));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "env manager: episode_num is -1, expected at least 0; max_retry is 0, "
+                       "expected at least 1; step_timeout is -1, expected at least 0; "
+                       "retry_waiting_time is inf, expected finite and at least 0; "
+                       "max_abnormal_steps is -3, expected at least 0; envs_per_process is -1, "
+                       "expected at least 0; connect_timeout is 0, expected above 0"));
 }
 
 TEST(EnvRegistryTest, OurManagersTakeNoParams) {

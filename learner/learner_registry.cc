@@ -85,18 +85,9 @@ std::vector<LearnerHookConfig> Expand(const LearnerHooksConfig& config) {
 }
 
 absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& config) {
-  if (config.freq() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("freq is ", config.freq(), ", expected at least 1"));
-  }
-  if (config.priority() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("priority is ", config.priority(), ", expected 0 or more"));
-  }
-  if (!(config.seconds() > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
-  }
+  std::vector<std::string> problems;
+  CheckRanges(config, "", &problems);
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   return LearnerHookRegistry().Create(config);
 }
 

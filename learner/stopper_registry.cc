@@ -118,14 +118,6 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
                                                             const NoImprovementParams& params,
                                                             const StopperDeps& deps) {
   DING_RETURN_IF_ERROR(CheckHasEvaluations(deps));
-  if (params.evaluations() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("evaluations is ", params.evaluations(), ", expected at least 1"));
-  }
-  if (!(params.min_delta() >= 0) || std::isinf(params.min_delta())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("min_delta is ", params.min_delta(), ", expected a number of at least 0"));
-  }
   // The first evaluation is the one that the next ones are compared with.
   if (params.evaluations() >= deps.max_evaluations) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -156,11 +148,6 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& 
 absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& /*config*/,
                                                         const WallClockParams& params,
                                                         const StopperDeps& deps) {
-  if (!(params.seconds() > 0) || std::isinf(params.seconds())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "seconds is ", params.has_seconds() ? absl::StrCat(params.seconds()) : "not set",
-        ", expected a number above 0"));
-  }
   const absl::Duration limit = absl::Seconds(params.seconds());
   if (limit >= deps.max_time) {
     return absl::InvalidArgumentError(

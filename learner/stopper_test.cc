@@ -115,8 +115,8 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
       {ValueReached("value: inf"), "value is inf, so that it could never stop"},
       {ValueReached("value: 201"),
        "value is 201, so that it could never stop: expected at most 200"},
-      {WallClock("seconds: 0"), "seconds is 0, expected a number above 0"},
-      {WallClock(""), "seconds is not set, expected a number above 0"},
+      {WallClock("seconds: 0"), "params.seconds is 0, expected above 0"},
+      {WallClock(""), "params.seconds is not set, expected above 0"},
       {WallClock("seconds: 60"),
        "seconds is 60, so that it could never stop: expected less than system.max_seconds, 60"},
       {"type: 'wall_clok'", "wall_clok"},
@@ -137,9 +137,9 @@ TEST(StopperTest, RefusesWhatCouldNeverStop) {
 }
 
 TEST(StopperTest, ReportsAllProblems) {
-  EXPECT_THAT(
-      StopperList::Create(Configs({WallClock(""), NoImprovement("evaluations: 0")}), {}),
-      IsInvalid("stopper 'wall_clock': seconds", "stopper 'no_improvement': evaluations is 0"));
+  EXPECT_THAT(StopperList::Create(Configs({WallClock(""), NoImprovement("evaluations: 0")}), {}),
+              IsInvalid("stopper 'wall_clock': params.seconds",
+                        "stopper 'no_improvement': params.evaluations is 0"));
 }
 
 TEST(StopperTest, GoesOnFromASavedState) {

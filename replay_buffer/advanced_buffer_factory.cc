@@ -1,6 +1,5 @@
 // Registers AdvancedReplayBuffer as the buffer "advanced", and the types of "deque".
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -10,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
@@ -25,6 +23,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -49,10 +48,6 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   options.sampled_data_attr.average_range = attr.average_range();
   options.sampled_data_attr.print_freq = attr.print_freq();
   options.on_removed = deps.on_removed;
-  if (!(thruput.max_wait_seconds() >= 0)) {
-    problems.push_back(
-        absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
-  }
   return CreateBuffer<AdvancedReplayBuffer>(options, problems);
 }
 
@@ -112,28 +107,8 @@ AdvancedReplayBuffer::Options PrioritizedOptions(const BufferConfig& config,
   if (params.has_max_use()) options.max_use = params.max_use();
   // Each line is of one draw, as in the original.
   options.sampled_data_attr.average_range = 1;
-  options.sampled_data_attr.print_freq = std::max<int64_t>(params.train_iter_per_log(), 1);
+  options.sampled_data_attr.print_freq = params.train_iter_per_log();
   return options;
-}
-
-std::vector<std::string> Problems(const DequeBufferConfig& params) {
-  std::vector<std::string> problems;
-  if (params.train_iter_per_log() < 1) {
-    problems.push_back(absl::StrCat("train_iter_per_log is ", params.train_iter_per_log(),
-                                    ", expected at least 1"));
-  }
-  if (params.priority_is_weight() && !params.priority()) {
-    problems.emplace_back("priority_IS_weight is true, expected only with priority");
-  }
-  if (params.is_weight_anneal_train_iter() < 1) {
-    problems.push_back(absl::StrCat("IS_weight_anneal_train_iter is ",
-                                    params.is_weight_anneal_train_iter(), ", expected at least 1"));
-  }
-  if (!(params.priority_max_limit() > 0)) {
-    problems.push_back(
-        absl::StrCat("priority_max_limit is ", params.priority_max_limit(), ", expected above 0"));
-  }
-  return problems;
 }
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& config,
@@ -141,7 +116,9 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
                                                            const BufferDeps& deps) {
   std::vector<std::string> problems;
   const AdvancedReplayBuffer::Options options = PrioritizedOptions(config, params, deps, &problems);
-  for (std::string& problem : Problems(params)) problems.push_back(std::move(problem));
+  if (params.priority_is_weight() && !params.priority()) {
+    problems.emplace_back("priority_IS_weight is true, expected only with priority");
+  }
   for (std::string& problem : AdvancedReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }

@@ -192,33 +192,40 @@ TEST(BufferFactories, AllWrongSettingsAreListed) {
        {"main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan",
         "periodic_thruput_seconds is 0, expected above 0"}},
       {"params { [type.googleapis.com/ding.BufferConfig] {} }", {"type 'naive' takes none"}},
-      {"type: 'advanced' replay_buffer_size: -3 nstep: 0 discount_factor: nan "
-       "periodic_thruput_seconds: 0 params { [type.googleapis.com/ding.AdvancedBufferConfig] { "
+      {"type: 'advanced' params { [type.googleapis.com/ding.AdvancedBufferConfig] { "
        "alpha: 2 beta: -1 anneal_step: -2 max_use: 0 max_staleness: -1 thruput_controller { "
        "window_seconds: 0 sample_min_limit_ratio: 0.5 max_wait_seconds: -1 } "
        "monitor { sampled_data_attr { print_freq: 0 } } } }",
-       {"main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan", "alpha is 2",
-        "beta is -1", "anneal_step is -2", "max_use is 0", "max_staleness is -1",
-        "window_seconds is 0", "sample_min_limit_ratio is 0.5", "max_wait_seconds is -1",
-        "periodic_thruput_seconds is 0", "sampled_data_attr.print_freq is 0"}},
+       {"params.alpha is 2, expected in [0, 1]", "beta is -1", "anneal_step is -2", "max_use is 0",
+        "max_staleness is -1", "window_seconds is 0", "sample_min_limit_ratio is 0.5",
+        "max_wait_seconds is -1", "sampled_data_attr.print_freq is 0"}},
+      {"type: 'advanced' replay_buffer_size: -3 nstep: 0 discount_factor: nan "
+       "periodic_thruput_seconds: 0",
+       {"main: replay_buffer_size is -3", "nstep is 0", "discount_factor is nan",
+        "periodic_thruput_seconds is 0"}},
       {"type: 'advanced' params { [type.googleapis.com/ding.BufferConfig] {} }",
        {"ding.BufferConfig, expected a ding.AdvancedBufferConfig"}},
       {"type: 'deque' params { [type.googleapis.com/ding.DequeBufferConfig] { max_use: 0 "
-       "train_iter_per_log: 0 priority_IS_weight: true IS_weight_power_factor: 2 "
-       "IS_weight_anneal_train_iter: 0 priority_max_limit: 0 } }",
+       "train_iter_per_log: 0 IS_weight_power_factor: 2 IS_weight_anneal_train_iter: 0 "
+       "priority_max_limit: 0 } }",
        {"max_use is 0", "train_iter_per_log is 0",
-        "priority_IS_weight is true, expected only with priority", "beta is 2",
+        "params.IS_weight_power_factor is 2, expected in [0, 1]",
         "IS_weight_anneal_train_iter is 0", "priority_max_limit is 0"}},
-      {"type: 'elastic' nstep: 0 periodic_thruput_seconds: 0 params { "
-       "[type.googleapis.com/ding.ElasticBufferConfig] { window_start: 0 window_end: -1 "
-       "decay_envsteps: 0 } }",
-       {"window_start is 0", "window_end is -1", "decay_envsteps is 0", "nstep is 0",
-        "periodic_thruput_seconds is 0"}},
+      {"type: 'deque' params { [type.googleapis.com/ding.DequeBufferConfig] { "
+       "priority_IS_weight: true } }",
+       {"priority_IS_weight is true, expected only with priority"}},
+      {"type: 'elastic' params { [type.googleapis.com/ding.ElasticBufferConfig] { "
+       "window_start: 0 window_end: -1 decay_envsteps: 0 } }",
+       {"window_start is 0", "window_end is -1", "decay_envsteps is 0"}},
+      {"type: 'elastic' nstep: 0 periodic_thruput_seconds: 0",
+       {"nstep is 0", "periodic_thruput_seconds is 0"}},
       {"type: 'elastic' params { [type.googleapis.com/ding.BufferConfig] {} }",
        {"expected a ding.ElasticBufferConfig"}},
-      {"type: 'sequence' nstep: 0 periodic_thruput_seconds: 0 params { "
-       "[type.googleapis.com/ding.SequenceBufferConfig] { unroll_len: 0 } }",
-       {"unroll_len is 0", "nstep is 0", "periodic_thruput_seconds is 0"}},
+      {"type: 'sequence' params { [type.googleapis.com/ding.SequenceBufferConfig] { "
+       "unroll_len: 0 } }",
+       {"params.unroll_len is 0, expected"}},
+      {"type: 'sequence' nstep: 0 periodic_thruput_seconds: 0",
+       {"nstep is 0", "periodic_thruput_seconds is 0"}},
       {"type: 'sequence' params { [type.googleapis.com/ding.SequenceBufferConfig] { "
        "priority { alpha: -1 } } }",
        {"alpha is -1"}},

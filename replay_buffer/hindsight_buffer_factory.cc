@@ -11,6 +11,7 @@
 #include "ding_worker/replay_buffer/hindsight_buffer.h"
 #include "ding_worker/replay_buffer/hindsight_buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/hindsight_source.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -16,6 +14,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -61,17 +60,9 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
       params.window_start(),
       params.has_window_end() ? params.window_end() : config.replay_buffer_size(),
       params.decay_envsteps()};
-  const auto at_least_1 = [&problems](absl::string_view name, int64_t value) {
-    if (value >= 1) return;
-    problems.push_back(absl::StrCat(name, " is ", value, ", expected at least 1"));
-  };
-  at_least_1("window_start", window.start);
-  if (params.has_window_end()) {
-    at_least_1("window_end", window.end);
-  } else if (config.has_replay_buffer_bytes()) {
+  if (!params.has_window_end() && config.has_replay_buffer_bytes()) {
     problems.emplace_back("window_end is not set, expected with replay_buffer_bytes");
   }
-  at_least_1("decay_envsteps", window.decay);
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.ring.name));
   options.window_rows = window;
   return ElasticReplayBuffer::Create(std::move(options));

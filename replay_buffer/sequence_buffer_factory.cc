@@ -16,6 +16,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {

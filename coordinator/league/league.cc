@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/league/league.pb.h"
@@ -70,12 +70,10 @@ constexpr double kTolerance = 1e-6;
 
 std::vector<std::string> OneVsOneLeague::Problems(const LeagueConfig& config) {
   std::vector<std::string> problems;
-  const auto append = [&problems](std::vector<std::string> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(problems));
-  };
+  CheckRanges(config, "", &problems);
   const int64_t categories = std::max(1, config.player_category_size());
   const int64_t players = categories * config.active_players().naive_sp_player();
-  if (players < 1) {
+  if (players == 0) {
     problems.push_back(absl::StrCat("a league without players: ", categories, " categories with ",
                                     config.active_players().naive_sp_player(),
                                     " active players each, expected one player"));
@@ -89,13 +87,16 @@ std::vector<std::string> OneVsOneLeague::Problems(const LeagueConfig& config) {
     problems.push_back(
         absl::StrCat("player_category '", category, "', expected letters, digits and '_'"));
   }
-  if (config.max_historical_players() < 1) {
-    problems.push_back(absl::StrCat("max_historical_players is ", config.max_historical_players(),
-                                    ", expected at least 1"));
+  const double pfsp = config.naive_sp_player().branch_probs().pfsp();
+  const double sp = config.naive_sp_player().branch_probs().sp();
+  if (!(pfsp >= 0 && sp >= 0 && std::abs(pfsp + sp - 1) <= kTolerance)) {
+    problems.push_back(absl::StrCat("naive_sp_player.branch_probs are pfsp ", pfsp, " and sp ", sp,
+                                    ", expected probabilities that add up to 1"));
   }
-  append(NaiveSpPlayer::Problems(config.naive_sp_player()));
-  append(BattleSharedPayoff::Problems(config.payoff()));
-  append(LeagueMetric::Problems(config.metric()));
+  if (config.payoff().type() != "battle") {
+    problems.push_back(
+        absl::StrCat("league.payoff.type is '", config.payoff().type(), "', expected 'battle'"));
+  }
   return problems;
 }
 
@@ -243,25 +244,6 @@ std::vector<double> Pfsp(absl::Span<const double> win_rates) {
     probability = sum > 0 ? probability / sum : 1.0 / static_cast<double>(win_rates.size());
   }
   return probabilities;
-}
-
-std::vector<std::string> NaiveSpPlayer::Problems(const NaiveSpPlayerConfig& config) {
-  std::vector<std::string> problems;
-  if (config.one_phase_step() < 1) {
-    problems.push_back(absl::StrCat("naive_sp_player.one_phase_step is ", config.one_phase_step(),
-                                    ", expected at least 1"));
-  }
-  const double pfsp = config.branch_probs().pfsp();
-  const double sp = config.branch_probs().sp();
-  if (!(pfsp >= 0 && sp >= 0 && std::abs(pfsp + sp - 1) <= kTolerance)) {
-    problems.push_back(absl::StrCat("naive_sp_player.branch_probs are pfsp ", pfsp, " and sp ", sp,
-                                    ", expected probabilities that add up to 1"));
-  }
-  if (!(config.strong_win_rate() >= 0 && config.strong_win_rate() <= 1)) {
-    problems.push_back(absl::StrCat("naive_sp_player.strong_win_rate is ", config.strong_win_rate(),
-                                    ", expected 0 to 1"));
-  }
-  return problems;
 }
 
 std::optional<size_t> NaiveSpPlayer::ChooseOpponent(absl::Span<const double> win_rates,

@@ -50,9 +50,6 @@ std::vector<double> Pfsp(absl::Span<const double> win_rates);
 // and half against historical players, most often against those that it does not beat yet.
 class NaiveSpPlayer {
  public:
-  // Returns a sentence for each field that is out of range.
-  static std::vector<std::string> Problems(const NaiveSpPlayerConfig& config);
-
   NaiveSpPlayer(const NaiveSpPlayerConfig& config, ActivePlayer state)
       : config_(config), state_(std::move(state)) {}
 

@@ -59,6 +59,31 @@ TEST(OneVsOneLeagueTest, DefaultsAreThoseOfTheOriginal) {
   EXPECT_EQ(config.payoff().type(), "battle");
 }
 
+TEST(OneVsOneLeagueTest, FieldsOutOfTheirRangesAreListed) {
+  EXPECT_THAT(OneVsOneLeague::Problems(LeagueConfig()), IsEmpty());
+  LeagueConfig config;
+  config.mutable_naive_sp_player()->set_one_phase_step(0);
+  config.mutable_naive_sp_player()->mutable_branch_probs()->set_sp(0.6);
+  config.mutable_naive_sp_player()->set_strong_win_rate(1.5);
+  config.mutable_payoff()->set_decay(0);
+  config.mutable_payoff()->set_min_win_rate_games(0);
+  config.mutable_metric()->set_mu(NAN);
+  config.mutable_metric()->set_sigma(0);
+  config.mutable_metric()->set_beta(0);
+  config.mutable_metric()->set_tau(-1);
+  config.mutable_metric()->set_draw_probability(1);
+  EXPECT_THAT(
+      OneVsOneLeague::Problems(config),
+      ElementsAre("naive_sp_player.one_phase_step is 0, expected at least 1",
+                  "naive_sp_player.strong_win_rate is 1.5, expected in [0, 1]",
+                  "payoff.decay is 0, expected in (0, 1]",
+                  "payoff.min_win_rate_games is 0, expected at least 1",
+                  "metric.mu is nan, expected finite", "metric.sigma is 0, expected above 0",
+                  "metric.beta is 0, expected above 0", "metric.tau is -1, expected at least 0",
+                  "metric.draw_probability is 1, expected in (0, 1)",
+                  HasSubstr("pfsp 0.5 and sp 0.6, expected probabilities")));
+}
+
 TEST(OneVsOneLeagueTest, ALeagueWithoutPlayersIsRefused) {
   LeagueConfig config;
   config.mutable_active_players()->set_naive_sp_player(0);
@@ -238,14 +263,6 @@ TEST(NaiveSpPlayerTest, DefaultsAreThoseOfTheOriginal) {
   EXPECT_EQ(config.branch_probs().pfsp(), 0.5);
   EXPECT_EQ(config.branch_probs().sp(), 0.5);
   EXPECT_EQ(config.strong_win_rate(), 0.7);
-  EXPECT_THAT(NaiveSpPlayer::Problems(config), IsEmpty());
-  config.set_one_phase_step(0);
-  config.mutable_branch_probs()->set_sp(0.6);
-  config.set_strong_win_rate(1.5);
-  EXPECT_THAT(NaiveSpPlayer::Problems(config),
-              ElementsAre(HasSubstr("one_phase_step is 0"),
-                          HasSubstr("pfsp 0.5 and sp 0.6, expected probabilities"),
-                          HasSubstr("strong_win_rate is 1.5")));
 }
 
 TEST(NaiveSpPlayerTest, OpponentsHaveTheirProbabilities) {

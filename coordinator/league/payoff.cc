@@ -4,8 +4,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "absl/strings/str_cat.h"
-
 namespace ding {
 namespace {
 
@@ -62,23 +60,6 @@ Correction CorrectionOfDraw(double t, double margin) {
 
 }  // namespace
 
-std::vector<std::string> BattleSharedPayoff::Problems(const PayoffConfig& config) {
-  std::vector<std::string> problems;
-  if (config.type() != "battle") {
-    problems.push_back(
-        absl::StrCat("league.payoff.type is '", config.type(), "', expected 'battle'"));
-  }
-  if (!(config.decay() > 0 && config.decay() <= 1)) {
-    problems.push_back(
-        absl::StrCat("payoff.decay is ", config.decay(), ", expected above 0 and at most 1"));
-  }
-  if (config.min_win_rate_games() < 1) {
-    problems.push_back(absl::StrCat("payoff.min_win_rate_games is ", config.min_win_rate_games(),
-                                    ", expected at least 1"));
-  }
-  return problems;
-}
-
 BattleRecord BattleSharedPayoff::Record(const std::string& home, const std::string& away) const {
   const auto found = records_.find(PairOf(home, away));
   if (found == records_.end()) return {};
@@ -122,21 +103,6 @@ void BattleSharedPayoff::Forget(const std::string& player) {
     const bool its_own = it->first.first == player || it->first.second == player;
     it = its_own ? records_.erase(it) : std::next(it);
   }
-}
-
-std::vector<std::string> LeagueMetric::Problems(const LeagueMetricConfig& config) {
-  std::vector<std::string> problems;
-  const auto check = [&](bool fits, double found, const char* name, const char* expected) {
-    if (fits && std::isfinite(found)) return;
-    problems.push_back(absl::StrCat("metric.", name, " is ", found, ", expected ", expected));
-  };
-  check(true, config.mu(), "mu", "a number");
-  check(config.sigma() > 0, config.sigma(), "sigma", "above 0");
-  check(config.beta() > 0, config.beta(), "beta", "above 0");
-  check(config.tau() >= 0, config.tau(), "tau", "at least 0");
-  check(config.draw_probability() > 0 && config.draw_probability() < 1, config.draw_probability(),
-        "draw_probability", "above 0 and below 1");
-  return problems;
 }
 
 LeagueMetric::LeagueMetric(const LeagueMetricConfig& config)

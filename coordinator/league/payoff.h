@@ -40,9 +40,6 @@ class BattleSharedPayoff {
   // The records are those of the first player of each pair.
   using Records = std::map<Pair, BattleRecord>;
 
-  // Returns a sentence for each field that is out of range.
-  static std::vector<std::string> Problems(const PayoffConfig& config);
-
   explicit BattleSharedPayoff(const PayoffConfig& config) : config_(config) {}
 
   // The record of `home` against `away`; zeros if they have not met.
@@ -79,9 +76,6 @@ class BattleSharedPayoff {
 //   metric.Rate(TaskGameResult::WINS, home.mutable_rating(), away.mutable_rating());
 class LeagueMetric {
  public:
-  // Returns a sentence for each field that is out of range.
-  static std::vector<std::string> Problems(const LeagueMetricConfig& config);
-
   explicit LeagueMetric(const LeagueMetricConfig& config);
 
   Rating NewRating() const;

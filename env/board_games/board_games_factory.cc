@@ -52,11 +52,6 @@ absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config
                                                          const BoardGameConfig& params) {
   DING_ASSIGN_OR_RETURN(const BoardGameOptions options, ToOptions(config, params));
   const int depth = params.has_search_depth() ? params.search_depth() : kDefaultDepth;
-  if (depth < 1 || depth > ConnectFourSearch::kMaxDepth) {
-    return absl::InvalidArgumentError(absl::StrCat("env '", config.type(), "': search_depth is ",
-                                                   depth, ", expected 1..",
-                                                   ConnectFourSearch::kMaxDepth));
-  }
   return CreateBoardGameAgainst<ConnectFour>(config.type(),
                                              std::make_shared<ConnectFourSearch>(depth), options);
 }

@@ -216,13 +216,14 @@ TEST(BoardGamesTest, OpeningsAreDrawnFromTheSeed) {
 
 TEST(BoardGamesTest, RefusesInvalidOptionsAndParameters) {
   EXPECT_THAT(Create("TicTacToe", Config(2)),
-              IsInvalid("env 'TicTacToe': first_player is 2, expected 0 or 1"));
+              IsInvalid("params.first_player is 2, expected in [0, 1]"));
   EXPECT_THAT(Create("TicTacToe-vs-random", Config(0, 5)),
               IsInvalid("opening_moves is 5, expected 0..4 in TicTacToe"));
   BoardGameConfig depth;
   depth.set_search_depth(13);
   EXPECT_THAT(Create("ConnectFour-vs-search", depth),
-              IsInvalid("search_depth is 13, expected 1..12"));
+              IsInvalid("params.search_depth is 13, expected in [1, 12]"));
+  depth.set_search_depth(3);
   EXPECT_THAT(Create("ConnectFour", depth), IsInvalid("only 'ConnectFour-vs-"));
   EnvConfig other;
   other.set_type("ConnectFour");

@@ -304,7 +304,8 @@ TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
   EXPECT_THAT(ErrorOf(config), IsInvalid("expected a JSON object"));
   config.set_id("CartPole-v1");
   config.set_seed_bits(65);
-  EXPECT_THAT(ErrorOf(config), IsInvalid("expected one of both", "expected 1 to 64"));
+  EXPECT_THAT(ErrorOf(config),
+              IsInvalid("expected one of both", "seed_bits is 65, expected in [1, 64]"));
   EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs:Trouble", "{\"colour\": 1}")),
               IsError(kInternal, "unexpected keyword argument 'colour'"));
 }

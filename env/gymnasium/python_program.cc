@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env_host.h"
@@ -226,9 +227,7 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
         "', expected one of both: an id for gymnasium.make(), or a class as 'module:Class'"));
   }
   if (config.python().empty()) problems.push_back("python is empty, expected an interpreter");
-  if (config.seed_bits() < 1 || config.seed_bits() > 64) {
-    problems.push_back(absl::StrCat("seed_bits is ", config.seed_bits(), ", expected 1 to 64"));
-  }
+  CheckRanges(config, "", &problems);
   return ProblemsToStatus(problems, "env params");
 }
 

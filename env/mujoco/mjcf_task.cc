@@ -1,7 +1,6 @@
 #include "ding_worker/env/mujoco/mjcf_task.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -93,10 +92,6 @@ absl::Status CheckParams(const MjcfParams& params) {
   if (params.model_file().empty()) {
     return absl::InvalidArgumentError("model_file is not set, expected the path of an MJCF file");
   }
-  if (!(params.reset_noise() >= 0) || !std::isfinite(params.reset_noise())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("reset_noise is ", params.reset_noise(), ", expected 0 or more"));
-  }
   // A program fills defaults in, so that the default may be a weight that is not set.
   if (params.forward_weight() != MjcfParams().forward_weight() && params.forward_joint().empty()) {
     return absl::InvalidArgumentError(
@@ -110,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name, const MjcfP
   DING_ASSIGN_OR_RETURN(std::shared_ptr<const MujocoModel> model,
                         MujocoModel::FromFile(params.model_file()));
   const int hidden = params.first_shown_position();
-  if (hidden < 0 || hidden > model->get().nq) {
+  if (hidden > model->get().nq) {
     return absl::InvalidArgumentError(absl::StrCat("first_shown_position is ", hidden,
                                                    ", expected 0..", model->get().nq, " in '",
                                                    model->name(), "'"));

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
@@ -29,22 +30,12 @@ namespace {
 using google::protobuf::FieldDescriptor;
 
 absl::Status CheckConfig(const ChaosConfig& config) {
-  const auto error = [](const auto&... parts) {
-    return absl::InvalidArgumentError(absl::StrCat("env 'chaos': ", parts...));
-  };
-  if (config.episode_length() < 1) {
-    return error("episode_length is ", config.episode_length(), ", expected at least 1");
-  }
-  if (config.at_step() < 0) return error("at_step is ", config.at_step(), ", expected 0 or more");
+  std::vector<std::string> problems;
+  CheckRanges(config, "", &problems);
   if (config.at_step() == 0 && config.fault() == ChaosConfig::ABNORMAL) {
-    return error("at_step is 0, but a reset cannot be abnormal");
+    problems.emplace_back("at_step is 0, but a reset cannot be abnormal");
   }
-  if (!(config.hang_seconds() >= 0)) {
-    return error("hang_seconds is ", config.hang_seconds(), ", expected 0 or more");
-  }
-  if (config.hog_mb() < 0) return error("hog_mb is ", config.hog_mb(), ", expected 0 or more");
-  if (config.burn_us() < 0) return error("burn_us is ", config.burn_us(), ", expected 0 or more");
-  return absl::OkStatus();
+  return ProblemsToStatus(problems, "env 'chaos'");
 }
 
 // Returns `config` with the values that the parameters of a reset replace.

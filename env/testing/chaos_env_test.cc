@@ -154,7 +154,7 @@ TEST(ChaosEnvTest, ParametersOfAResetReplaceTheConfig) {
   EXPECT_TRUE(stage.result().abnormal);
   EXPECT_THAT(stage.Reset({{"fault", 99}}), IsInvalid("no fault 99"));
   EXPECT_THAT(stage.Reset({{"last_words", 1}}), IsInvalid("is not a number field"));
-  EXPECT_THAT(stage.Reset({{"at_step", -1}}), IsInvalid("0 or more"));
+  EXPECT_THAT(stage.Reset({{"at_step", -1}}), IsInvalid("at_step is -1, expected at least 0"));
   EXPECT_THAT(stage.Reset({{"episode_length", 1}}), IsInvalid("the spec"));
   ASSERT_THAT(stage.Reset(), IsOk());
   ASSERT_THAT(stage.Step(), IsOk());

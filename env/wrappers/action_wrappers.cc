@@ -75,10 +75,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateDiscretize(const EnvWrapperCon
                                                              const DiscretizeActionConfig& params,
                                                              const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(Bounds bounds, BoundsOf(inner));
-  if (params.bins() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.bins is ", params.bins(), ", expected at least 2"));
-  }
   const std::vector<int64_t> counts(bounds.low.size(), params.bins());
   DING_ASSIGN_OR_RETURN(EnvSpec spec,
                         WithAction(inner, counts.size() == 1 ? Discrete("action", params.bins())
@@ -145,10 +141,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateRescale(const EnvWrapperConfig
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateClip(const EnvWrapperConfig& /*config*/,
                                                        const ClipActionConfig& params,
                                                        const EnvSpec& inner) {
-  if (!(params.bound() > 0) || !std::isfinite(params.bound())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.bound is ", params.bound(), ", expected a finite number above 0"));
-  }
   return Fit(inner, /*rescales=*/false, -params.bound(), params.bound());
 }
 

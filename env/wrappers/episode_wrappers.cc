@@ -58,10 +58,6 @@ class TimeLimit : public EnvWrapper {
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateTimeLimit(const EnvWrapperConfig& /*config*/,
                                                             const TimeLimitConfig& params,
                                                             const EnvSpec& inner) {
-  if (params.max_steps() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.max_steps is ", params.max_steps(), ", expected at least 1"));
-  }
   EnvSpec spec = inner;
   const bool shorter = spec.max_episode_steps == 0 || params.max_steps() < spec.max_episode_steps;
   if (shorter) spec.max_episode_steps = params.max_steps();
@@ -101,10 +97,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateActionRepeat(const EnvWrapperC
                                                                const ActionRepeatConfig& params,
                                                                const EnvSpec& inner) {
   const int count = params.count();
-  if (count < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.count is ", count, ", expected at least 1"));
-  }
   if (ActionMaskField(inner) >= 0 && count > 1) {
     return absl::InvalidArgumentError(absl::StrCat("the env has an action mask, '",
                                                    kActionMaskField,
@@ -166,10 +158,6 @@ class StickyActions : public EnvWrapper {
 absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateStickyActions(const EnvWrapperConfig& /*config*/,
                                                                 const StickyActionsConfig& params,
                                                                 const EnvSpec& inner) {
-  if (!(params.probability() >= 0 && params.probability() < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("params.probability is ", params.probability(),
-                                                   ", expected at least 0 and below 1"));
-  }
   if (ActionMaskField(inner) >= 0) {
     return absl::InvalidArgumentError(absl::StrCat("the env has an action mask, '",
                                                    kActionMaskField,
@@ -229,10 +217,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateNoOpStarts(const EnvWrapperCon
                                                              const NoOpStartsConfig& params,
                                                              const EnvSpec& inner) {
   DING_RETURN_IF_ERROR(CheckCategory(inner, params.action()));
-  if (params.max_steps() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.max_steps is ", params.max_steps(), ", expected at least 1"));
-  }
   return std::make_unique<NoOpStarts>(inner, params.max_steps(), params.action());
 }
 

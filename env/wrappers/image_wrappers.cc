@@ -1,7 +1,6 @@
 // Registers the wrappers of images: grayscale, resize, crop, channels_first and frame_stack. Only
 // frame_stack has a state: the frames that it shows.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -190,11 +189,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateResize(const EnvWrapperConfig&
                                                          const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   DING_ASSIGN_OR_RETURN(const Extents from, ExtentsOf(inner.observation->field(index)));
-  if (params.width() < 1 || params.height() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("params.width is ", params.width(),
-                                                   " and params.height is ", params.height(),
-                                                   ", expected at least 1"));
-  }
   Extents to = from;
   to.height = params.height();
   to.width = params.width();
@@ -249,8 +243,7 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateCrop(const EnvWrapperConfig& /
   Extents to = from;
   to.width = params.width();
   to.height = params.height();
-  if (left < 0 || top < 0 || to.width < 1 || to.height < 1 || left + to.width > from.width ||
-      top + to.height > from.height) {
+  if (left + to.width > from.width || top + to.height > from.height) {
     return absl::InvalidArgumentError(
         absl::StrCat("the part of ", to.width, " x ", to.height, " pixels from (", left, ", ", top,
                      ") on is not inside of the image of ", from.width, " x ", from.height));
@@ -347,10 +340,6 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateFrameStack(const EnvWrapperCon
                                                              const EnvSpec& inner) {
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
   FieldSpec field = inner.observation->field(index);
-  if (params.count() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.count is ", params.count(), ", expected at least 2"));
-  }
   if (field.frame_stack_axis >= 0 || field.is_discrete() || field.shape.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("field '", field.name, "' is ", field.DebugString(),

@@ -6,7 +6,6 @@
 // State: the statistics, "<field>/..."; the normalized rows, because statistics may have moved on
 // since, and which rows are still to be normalized; the running discounted return of each env.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,12 +41,6 @@ namespace {
 constexpr char kStatistics[] = "statistics";
 constexpr char kRowPrefix[] = "row/";
 constexpr char kNew[] = "new";
-
-absl::Status CheckClip(double clip) {
-  if (clip > 0 && std::isfinite(clip)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("params.clip is ", clip, ", expected a finite number above 0"));
-}
 
 class NormalizedObservations : public EnvManagerWrapper {
  public:
@@ -180,7 +173,6 @@ class NormalizedObservations : public EnvManagerWrapper {
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateObservation(
     const EnvWrapperConfig& /*config*/, const NormalizeObservationConfig& params,
     const EnvsUse& use, std::unique_ptr<EnvManager> inner) {
-  DING_RETURN_IF_ERROR(CheckClip(params.clip()));
   DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner->env_spec(), params.field()));
   FieldSpec field = inner->env_spec().observation->field(index);
   if (field.dtype != DType::kFloat32) {
@@ -311,19 +303,13 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateReward(const EnvWrapperConfig&
                                                          const NormalizeRewardConfig& params,
                                                          const EnvsUse& use,
                                                          std::unique_ptr<EnvManager> inner) {
-  DING_RETURN_IF_ERROR(CheckClip(params.clip()));
-  const double gamma = params.discount_factor();
-  if (!(gamma >= 0 && gamma < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params.discount_factor is ", gamma, ", expected at least 0 and below 1"));
-  }
   EnvSpec spec = inner->env_spec();
   DING_RETURN_IF_ERROR(CheckOneReward(spec));
   if (use.evaluates) return inner;
   spec.reward_low = -params.clip();
   spec.reward_high = params.clip();
-  return std::make_unique<NormalizedRewards>(std::move(inner), std::move(spec), gamma,
-                                             params.clip());
+  return std::make_unique<NormalizedRewards>(std::move(inner), std::move(spec),
+                                             params.discount_factor(), params.clip());
 }
 
 DING_REGISTER(EnvWrapperRegistry(), "normalize_observation", CreateObservation,

@@ -151,15 +151,6 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvWrapperConfig& /*con
                                                    const RecordVideoConfig& params,
                                                    const EnvsUse& use,
                                                    std::unique_ptr<EnvManager> inner) {
-  if (params.every() < 1 || params.max_frames() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("params.every is ", params.every(),
-                                                   " and params.max_frames is ",
-                                                   params.max_frames(), ", expected at least 1"));
-  }
-  if (params.frames_per_second() < 1 || params.frames_per_second() > 100) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "params.frames_per_second is ", params.frames_per_second(), ", expected 1 to 100"));
-  }
   // A format that cannot be made is refused now, not at the first picture.
   DING_RETURN_IF_ERROR(Annotate(
       MakeVideoEncoder(params.format(), params.frames_per_second()).status(), "params.format"));

@@ -469,7 +469,7 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("frame_stack", "FrameStackConfig", image), "put 'channels_first' before"},
       {"Orchard", Wrapper("frame_stack") + Wrapper("resize"),
        "env.wrapper[1] 'resize': field 'obs' stacks frames already: put this wrapper before"},
-      {"Diary", Wrapper("time_limit"), "params.max_steps is 0, expected at least 1"},
+      {"Diary", Wrapper("time_limit"), "params.max_steps is not set, expected at least 1"},
       {"Diary", Wrapper("time_limit", "CropConfig", ""), "CropConfig"},
       {"Diary", Wrapper("one_hot", "OneHotConfig", "field: 'obs/told'"), "expected categories"},
       {"Orchard", Wrapper("one_hot"), "no field has categories; found\nobs: uint8"},
