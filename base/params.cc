@@ -25,7 +25,8 @@ absl::string_view MessageName(const google::protobuf::Any& any) {
 // A number in a field, and how it is written.
 struct Number {
   template <typename T>
-  Number(T number) : value(static_cast<double>(number)), text(absl::StrCat(number)) {}  // NOLINT
+  Number(T number)  // NOLINT: a number of each type is one
+      : value(static_cast<double>(number)), text(absl::StrCat(number)) {}
   double value;
   std::string text;
 };
