@@ -45,8 +45,7 @@ TEST(BaseExample, Runs) {
   EXPECT_THAT(text, testing::HasSubstr(" rolls in 0 s"));
   DING_ASSERT_OK_AND_ASSIGN(const int again, RollTwoSixes(&clock, folder));
   EXPECT_EQ(again, rolls);
-  EXPECT_THAT(RollTwoSixes(&clock, JoinPath(folder, "missing")),
-              IsError(absl::StatusCode::kNotFound, "missing/first.txt"));
+  EXPECT_THAT(RollTwoSixes(&clock, JoinPath(folder, "missing")), IsNotFound("missing/first.txt"));
 }
 
 }  // namespace

@@ -53,9 +53,9 @@ TEST(Paths, Basename) {
 
 TEST(ErrnoStatus, HasTextReasonAndMatchingCode) {
   EXPECT_THAT(ErrnoStatus(ENOSPC, "cannot write 'x'"),
-              IsError(absl::StatusCode::kResourceExhausted, "cannot write 'x'", "No space left"));
+              IsResourceExhausted("cannot write 'x'", "No space left"));
   EXPECT_THAT(ErrnoStatus(EACCES, "x"), StatusIs(absl::StatusCode::kPermissionDenied));
-  EXPECT_THAT(ErrnoStatus(EIO, "x"), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(ErrnoStatus(EIO, "x"), IsInternal());
 }
 
 TEST_F(FileTest, WritesAndReadsBack) {
@@ -71,10 +71,9 @@ TEST_F(FileTest, WritesAndReadsBack) {
 }
 
 TEST_F(FileTest, ReadErrorsNameThePath) {
-  EXPECT_THAT(ReadFile(In("none")),
-              IsError(absl::StatusCode::kNotFound, In("none"), "No such file"));
+  EXPECT_THAT(ReadFile(In("none")), IsNotFound(In("none"), "No such file"));
   EXPECT_THAT(ReadFile(folder_), IsInvalid(folder_));
-  EXPECT_THAT(RandomAccessFile::Open(In("none")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(RandomAccessFile::Open(In("none")), IsNotFound());
   EXPECT_THAT(RandomAccessFile::Open(folder_), IsInvalid());
 }
 
@@ -109,7 +108,7 @@ TEST_F(FileTest, OtherKindsOfFilesAreRefusedWithoutWaiting) {
       EXPECT_THAT(OpenRegularFile(path, flags, 0600).status(), refused) << flags;
     }
   }
-  EXPECT_THAT(ReadFile(In("dangling")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadFile(In("dangling")), IsNotFound());
   ASSERT_THAT(WriteFileAtomically(In("file"), "x"), IsOk());
   ASSERT_EQ(symlink(In("file").c_str(), In("to_file").c_str()), 0);
   EXPECT_THAT(ReadFile(In("to_file")), IsOk());
@@ -137,21 +136,18 @@ TEST_F(FileTest, ASecretWithAccessForOthersIsRefused) {
   ASSERT_THAT(WriteFileAtomically(path, "x"), IsOk());
   for (const mode_t mode : {0644, 0640, 0604, 0620, 0610, 0777}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
-    EXPECT_THAT(ReadPrivateFile(path),
-                IsError(absl::StatusCode::kFailedPrecondition, path, "expected 0600"))
-        << mode;
+    EXPECT_THAT(ReadPrivateFile(path), IsFailedPrecondition(path, "expected 0600")) << mode;
   }
   for (const mode_t mode : {0600, 0400}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
     DING_ASSERT_OK_AND_ASSIGN(const std::string secret, ReadPrivateFile(path));
     EXPECT_EQ(secret, "x");
   }
-  EXPECT_THAT(ReadPrivateFile(In("none")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadPrivateFile(In("none")), IsNotFound());
 }
 
 TEST_F(FileTest, WritingIntoAMissingFolderNamesThePath) {
-  EXPECT_THAT(WriteFileAtomically(In("none/f"), "x"),
-              IsError(absl::StatusCode::kNotFound, In("none/f")));
+  EXPECT_THAT(WriteFileAtomically(In("none/f"), "x"), IsNotFound(In("none/f")));
 }
 
 TEST_F(FileTest, AFullDiskLeavesOnlyTheOldFile) {
@@ -159,8 +155,7 @@ TEST_F(FileTest, AFullDiskLeavesOnlyTheOldFile) {
   for (const size_t size :
        {size_t{2000}, size_t{1} << 20}) {  // The first fits into the buffer, the second does not.
     const FileSizeLimit limit(1000);
-    EXPECT_THAT(WriteFileAtomically(In("f"), std::string(size, 'x')),
-                IsError(absl::StatusCode::kResourceExhausted, In("f")));
+    EXPECT_THAT(WriteFileAtomically(In("f"), std::string(size, 'x')), IsResourceExhausted(In("f")));
   }
   DING_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(In("f")));
   EXPECT_EQ(content, "old");
@@ -222,8 +217,7 @@ TEST_F(FileTest, RandomAccessReadsPiecesAndReportsTheEnd) {
   std::string piece(3, '\0');
   EXPECT_THAT(file->ReadAt(7, absl::MakeSpan(piece)), IsOk());
   EXPECT_EQ(piece, "789");
-  EXPECT_THAT(file->ReadAt(8, absl::MakeSpan(piece)),
-              IsError(absl::StatusCode::kDataLoss, In("f")));
+  EXPECT_THAT(file->ReadAt(8, absl::MakeSpan(piece)), IsDataLoss(In("f")));
   EXPECT_THAT(file->ReadAt(10, {}), IsOk());
 }
 
@@ -233,8 +227,8 @@ TEST_F(FileTest, CreateDirectories) {
   EXPECT_THAT(CreateDirectories(In("a/b/c")), IsOk());
   EXPECT_THAT(CreateDirectories(In("a/b/d/")), IsOk());
   ASSERT_THAT(WriteFileAtomically(In("f"), ""), IsOk());
-  EXPECT_THAT(CreateDirectories(In("f")), IsError(absl::StatusCode::kNotFound, In("f")));
-  EXPECT_THAT(CreateDirectories(In("f/d")), IsError(absl::StatusCode::kNotFound, In("f/d")));
+  EXPECT_THAT(CreateDirectories(In("f")), IsNotFound(In("f")));
+  EXPECT_THAT(CreateDirectories(In("f/d")), IsNotFound(In("f/d")));
 }
 
 TEST_F(FileTest, CreateNewDirectoryFailsIfThePathExists) {
@@ -261,8 +255,7 @@ TEST_F(FileTest, ReplaceDirectoryReplacesTheOldFolder) {
   ASSERT_THAT(ReplaceDirectory(In("newer"), In("place")), IsOk());
   EXPECT_THAT(Names(), ElementsAre("place"));
   EXPECT_THAT(ListDirectory(In("place")).value(), ElementsAre("f"));
-  EXPECT_THAT(ReplaceDirectory(In("none"), In("place")),
-              IsError(absl::StatusCode::kNotFound, In("none")));
+  EXPECT_THAT(ReplaceDirectory(In("none"), In("place")), IsNotFound(In("none")));
   EXPECT_THAT(ListDirectory(In("place")).value(), ElementsAre("f"));
 }
 
@@ -273,7 +266,7 @@ TEST_F(FileTest, RemoveAndList) {
   EXPECT_THAT(RemoveRecursively(In("b")), IsOk());
   EXPECT_THAT(RemoveRecursively(In("b")), IsOk());
   EXPECT_THAT(Names(), ElementsAre("a"));
-  EXPECT_THAT(ListDirectory(In("b")), IsError(absl::StatusCode::kNotFound, In("b")));
+  EXPECT_THAT(ListDirectory(In("b")), IsNotFound(In("b")));
 }
 
 TEST_F(FileTest, RemoveFileDoesNotRemoveFolders) {

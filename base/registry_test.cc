@@ -109,10 +109,9 @@ TEST(Registry, EntriesOfAKindAreThoseOfTheRegistriesThatExist) {
 
 TEST(Registry, AnUnknownNameIsAnErrorThatListsTheKnownNames) {
   EXPECT_THAT(Numbers().Find("three"),
-              IsError(absl::StatusCode::kNotFound,
-                      "unknown number type 'three'; this program has: one, two"));
+              IsNotFound("unknown number type 'three'; this program has: one, two"));
   const Registry<Factory> empty("letter");
-  EXPECT_THAT(empty.Find("a"), IsError(absl::StatusCode::kNotFound, "has: none"));
+  EXPECT_THAT(empty.Find("a"), IsNotFound("has: none"));
 }
 
 TEST(Registry, AReplacementIsFoundInWhateverOrderTheTwoStart) {
@@ -186,7 +185,7 @@ TEST(ScopedRegistration, AddsAndRemovesAFactory) {
     const ScopedRegistration<Factory> scoped(&Numbers(), "nine", [] { return 9; });
     EXPECT_THAT(Numbers().Find("nine"), IsOk());
   }
-  EXPECT_THAT(Numbers().Find("nine"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Numbers().Find("nine"), IsNotFound());
 }
 
 TEST(ScopedRegistration, TakesPrecedenceOverAReplacement) {
@@ -242,8 +241,7 @@ TEST(CallFactoryTest, NamesATypeWhoseFactoryReturnsNoneOrThrows) {
   EXPECT_THAT(StatusOf([]() -> Made { throw std::runtime_error("out of ideas"); }),
               StatusIs(absl::StatusCode::kInternal,
                        "the factory of buffer 'mine' threw an exception: out of ideas"));
-  EXPECT_THAT(StatusOf(nullptr), IsError(absl::StatusCode::kInternal,
-                                         "the factory of buffer 'mine' threw an exception"))
+  EXPECT_THAT(StatusOf(nullptr), IsInternal("the factory of buffer 'mine' threw an exception"))
       << "an empty function";
 }
 
@@ -419,9 +417,8 @@ TEST(CheckParamsTest, AnExceptionOfACheckIsAnError) {
   const ParamsCheck throws = [](const GivenParams&) -> absl::Status {
     throw std::runtime_error("no idea");
   };
-  EXPECT_THAT(
-      CheckParams(throws, ChoiceWithAWord()),
-      IsError(absl::StatusCode::kInternal, "the check of params of type 'mine'", "no idea"));
+  EXPECT_THAT(CheckParams(throws, ChoiceWithAWord()),
+              IsInternal("the check of params of type 'mine'", "no idea"));
 }
 
 // Modules of one interface: a text, made from a word and a dependency.

@@ -3,7 +3,7 @@
 // Example:
 //   EXPECT_THAT(buffer->Clear(), IsOk());
 //   EXPECT_THAT(buffer->Sample(0, 0), IsInvalid("sample size is 0", "'main'"));
-//   EXPECT_THAT(ReadFile("none"), IsError(absl::StatusCode::kNotFound, "none"));
+//   EXPECT_THAT(ReadFile("none"), IsNotFound("none"));
 //   EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kAborted, "the whole message, or a matcher"));
 #ifndef DING_WORKER_BASE_STATUS_MATCHERS_H_
 #define DING_WORKER_BASE_STATUS_MATCHERS_H_
@@ -54,10 +54,20 @@ auto IsError(absl::StatusCode code, const Parts&... parts) {
   }
 }
 
-template <typename... Parts>
-auto IsInvalid(const Parts&... parts) {
-  return IsError(absl::StatusCode::kInvalidArgument, parts...);
-}
+// The same for one code each: IsInternal("env 3", "nan").
+#define DING_STATUS_MATCHER_(name, code)              \
+  template <typename... Parts>                        \
+  auto name(const Parts&... parts) {                  \
+    return IsError(absl::StatusCode::code, parts...); \
+  }
+DING_STATUS_MATCHER_(IsInvalid, kInvalidArgument)
+DING_STATUS_MATCHER_(IsDataLoss, kDataLoss)
+DING_STATUS_MATCHER_(IsFailedPrecondition, kFailedPrecondition)
+DING_STATUS_MATCHER_(IsInternal, kInternal)
+DING_STATUS_MATCHER_(IsNotFound, kNotFound)
+DING_STATUS_MATCHER_(IsResourceExhausted, kResourceExhausted)
+DING_STATUS_MATCHER_(IsUnavailable, kUnavailable)
+#undef DING_STATUS_MATCHER_
 
 }  // namespace ding
 

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <thread>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/base/thread_limit_testing.h"
 #include "gmock/gmock.h"
@@ -27,10 +26,9 @@ TEST(CheckThreadsTest, SucceedsForAFewThreads) {
 TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
   RunInChild([] {
     RefuseThreads();
-    EXPECT_THAT(StartThread("a test", [] {}).status(),
-                IsError(absl::StatusCode::kResourceExhausted, "a thread for a test"));
-    EXPECT_THAT(CheckThreads(3), IsError(absl::StatusCode::kResourceExhausted,
-                                         "needs 3 more threads, but could start only 0"));
+    EXPECT_THAT(StartThread("a test", [] {}).status(), IsResourceExhausted("a thread for a test"));
+    EXPECT_THAT(CheckThreads(3),
+                IsResourceExhausted("needs 3 more threads, but could start only 0"));
   });
 }
 
