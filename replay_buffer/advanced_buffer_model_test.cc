@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/rng.h"
@@ -188,7 +187,7 @@ TEST(AdvancedReplayBuffer, RandomOperationsAgreeWithTheModel) {
         const absl::StatusOr<Batch> batch =
             buffer->Sample(static_cast<int64_t>(1 + rng.UniformInt(20)), iter, sample);
         if (part.empty()) {
-          ASSERT_THAT(batch, StatusIs(absl::StatusCode::kFailedPrecondition));
+          ASSERT_THAT(batch, IsFailedPrecondition());
         } else {
           ASSERT_THAT(batch, IsOk());
           ASSERT_NO_FATAL_FAILURE(model.CheckDraw(*batch, iter, beta, part));
@@ -361,7 +360,7 @@ TEST_P(UniformDraws, AnyRangeByAgeIsThatOfAList) {
     const std::vector<int64_t> part = PartOf(all, options);
     const auto size = static_cast<int64_t>(part.size());
     const absl::StatusOr<Batch> more = buffer->Sample(size + 1, 0, options);
-    EXPECT_THAT(more, testing::AnyOf(StatusIs(absl::StatusCode::kFailedPrecondition), IsInvalid()));
+    EXPECT_THAT(more, testing::AnyOf(IsFailedPrecondition(), IsInvalid()));
     if (part.empty()) continue;
     DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(size, 0, options));
     ASSERT_THAT(FirstIds(batch, size), testing::UnorderedElementsAreArray(part))

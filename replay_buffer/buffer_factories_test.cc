@@ -404,8 +404,7 @@ TEST(NaiveBufferFactory, SeedAndNameChooseTheDraws) {
 TEST(NaiveBufferFactory, AnUnknownTypeListsTheKnownOnes) {
   BufferConfig config;
   config.set_type("bigger");
-  EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              IsError(absl::StatusCode::kNotFound, "'bigger'", "naive"));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()), IsNotFound("'bigger'", "naive"));
 }
 
 TEST(SequenceBufferFactory, TheDefaultsMakeBuffers) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
@@ -59,7 +58,7 @@ TEST(BufferFile, RefusedFilesLeaveTheBufferUnchanged) {
   const std::unique_ptr<IBuffer> buffer = Make();
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 30}}), 0), IsOk());
-  EXPECT_THAT(LoadData(buffer.get(), PathOf("missing")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(LoadData(buffer.get(), PathOf("missing")), IsNotFound());
 
   ASSERT_THAT(
       WriteSafetensors(
@@ -86,8 +85,7 @@ TEST(BufferFile, RefusesTruncatedAndAlteredFiles) {
   const std::string damaged_path = PathOf("damaged");
   for (size_t size = 0; size < whole.size(); ++size) {
     OverwriteFile(damaged_path, whole.substr(0, size));
-    ASSERT_THAT(LoadData(buffer.get(), damaged_path),
-                IsError(absl::StatusCode::kDataLoss, damaged_path))
+    ASSERT_THAT(LoadData(buffer.get(), damaged_path), IsDataLoss(damaged_path))
         << size << " of " << whole.size();
   }
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -102,7 +100,7 @@ TEST(BufferFile, RefusesTruncatedAndAlteredFiles) {
 
 TEST(BufferFile, SavingToAMissingFolderFails) {
   const std::unique_ptr<IBuffer> buffer = Make();
-  EXPECT_THAT(SaveData(*buffer, PathOf("no/such/folder")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(SaveData(*buffer, PathOf("no/such/folder")), IsNotFound());
 }
 
 // Two streams in turn; the last episode has not ended yet.
@@ -166,7 +164,7 @@ TEST(SavedEpisodes, LackTheRowsThatWereEvicted) {
 TEST(SavedEpisodes, RefuseWhatIsNoBufferOrHasNoRowsOrIsDamaged) {
   StateDict other;
   ASSERT_THAT(other.WriteInt("version", 1), IsOk());
-  EXPECT_THAT(ReadSavedEpisodes(&other), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadSavedEpisodes(&other), IsNotFound());
 
   StateDict empty(Saved(*Make()), "test");
   EXPECT_THAT(ReadSavedEpisodes(&empty), IsInvalid("has no rows"));

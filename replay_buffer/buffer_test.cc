@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/rng.h"
@@ -114,8 +113,7 @@ TEST_P(CapacityBytes, RefusesTooFewOrTooManyBytes) {
   DING_ASSERT_OK_AND_ASSIGN(const auto small, Make(100));
   EXPECT_THAT(small->Push(push, 0), IsInvalid("capacity of 100 bytes holds no row"));
   DING_ASSERT_OK_AND_ASSIGN(const auto large, Make(int64_t{1} << 60));
-  EXPECT_THAT(large->Push(push, 0),
-              IsError(absl::StatusCode::kResourceExhausted, "is more than the memory of"));
+  EXPECT_THAT(large->Push(push, 0), IsResourceExhausted("is more than the memory of"));
   EXPECT_EQ(small->push_count(), 0);
 }
 

@@ -207,8 +207,7 @@ TEST(ElasticReplayBuffer, DrawsFromTheWindowOnly) {
     DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(3, 0));
     EXPECT_THAT(batch.column<int64_t>("replay_unique_id"), UnorderedElementsAre(12, 13, 14));
   }
-  EXPECT_THAT(buffer->Sample(4, 0),
-              IsError(absl::StatusCode::kFailedPrecondition, "from the newest 3"));
+  EXPECT_THAT(buffer->Sample(4, 0), IsFailedPrecondition("from the newest 3"));
   EXPECT_EQ(buffer->push_count(), 15);
 }
 
@@ -221,7 +220,7 @@ TEST(ElasticReplayBuffer, NewestOnlyMakesTheDrawnPartSmaller) {
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0, options));
   EXPECT_EQ(batch.column<int64_t>("replay_unique_id")[0], 9);
   options.newest = 8;
-  EXPECT_THAT(buffer->Sample(4, 0, options), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(4, 0, options), IsFailedPrecondition());
 }
 
 TEST(ElasticReplayBuffer, TheWindowFollowsTheEnvStepsOfThePushes) {

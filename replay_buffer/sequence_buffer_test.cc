@@ -182,8 +182,7 @@ TEST(SequenceReplayBuffer, NoSequenceThatIsLongEnoughIsAnError) {
   SampleOptions options;
   options.replace = true;
   EXPECT_THAT(buffer->Sample(3, 0, options),
-              IsError(absl::StatusCode::kFailedPrecondition,
-                      "draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows"));
+              IsFailedPrecondition("draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows"));
 }
 
 TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
@@ -201,7 +200,7 @@ TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
       EXPECT_THAT(LoadFrom(buffer.get(), saved), IsOk());
     }
     const absl::Status status = buffer->Sample(1, 0).status();
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(status, IsFailedPrecondition());
     return std::string(status.message());
   };
   for (const bool loaded : {false, true}) {
@@ -220,8 +219,7 @@ TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
   TestStreams streams;
   EXPECT_THAT(buffer->Push(streams.Make({{0, 7}}), 0), IsOk());
   EXPECT_THAT(buffer->Sample(1, 0),
-              IsError(absl::StatusCode::kFailedPrecondition,
-                      "so far has 7, and is padded once its episode is over"));
+              IsFailedPrecondition("so far has 7, and is padded once its episode is over"));
 }
 
 TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
@@ -329,8 +327,7 @@ TEST(SequenceReplayBuffer, ARefusedDrawLeavesTheRandomStream) {
   ASSERT_THAT(same->Push(push, 0), IsOk());
   SampleOptions options;
   options.replace = true;
-  EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, options),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, options), IsResourceExhausted());
   EXPECT_FALSE(buffer->Sample(61, 0).ok());
   DING_ASSERT_OK_AND_ASSIGN(const Batch a, buffer->Sample(20, 0));
   DING_ASSERT_OK_AND_ASSIGN(const Batch b, same->Sample(20, 0));
@@ -559,8 +556,7 @@ TEST(EpisodeReplayBuffer, OnlyCompleteEpisodesAreDrawn) {
   EXPECT_EQ(buffer->count(), 2);
   EXPECT_EQ(buffer->push_count(), 10);
   EXPECT_THAT(buffer->Sample(3, 0),
-              IsError(absl::StatusCode::kFailedPrecondition,
-                      "3 distinct whole episodes: the buffer holds 2 in 10 rows"));
+              IsFailedPrecondition("3 distinct whole episodes: the buffer holds 2 in 10 rows"));
 }
 
 TEST(EpisodeReplayBuffer, ShorterEpisodesArePaddedToTheLongestDrawn) {
@@ -649,9 +645,8 @@ TEST(EpisodeReplayBuffer, AnItemThatIsLongerThanTheCapacityIsNeverDrawn) {
   const auto buffer = Make(10);
   ASSERT_THAT(buffer->Push(Episodes({3, 11}), 0), IsOk());
   EXPECT_THAT(buffer->Sample(1, 0),
-              IsError(absl::StatusCode::kFailedPrecondition,
-                      "the buffer holds 0; the longest episode so far has 11 rows, "
-                      "expected at most as many as replay_buffer_size, which is 10"));
+              IsFailedPrecondition("the buffer holds 0; the longest episode so far has 11 rows, "
+                                   "expected at most as many as replay_buffer_size, which is 10"));
   ASSERT_THAT(buffer->Push(Episodes({std::numeric_limits<int64_t>::max()}), 0), IsOk());
   ASSERT_THAT(buffer->Push(Episodes({4, 5}), 0), IsOk());
   EXPECT_THAT(buffer->episode_len(), ElementsAre(4, 5));

@@ -98,7 +98,7 @@ TEST(UsedDataRemover, FailuresAreCountedAndReportedOnce) {
       [](const std::string& data_id) { return absl::UnavailableError(data_id); });
   remover.Add("first");
   remover.Add("second");
-  EXPECT_THAT(remover.Close(), IsError(absl::StatusCode::kUnavailable, "2 of 2", "first: first"));
+  EXPECT_THAT(remover.Close(), IsUnavailable("2 of 2", "first: first"));
   EXPECT_THAT(remover.Close(), IsOk());
   EXPECT_EQ(remover.failed(), 2);
 }

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
@@ -308,8 +307,7 @@ TEST_F(SampledDataAttrMonitorTest, RegisteredAttribute_IsReported) {
                                    if (values.empty()) return std::nullopt;
                                    return values.back();
                                  });
-  EXPECT_THAT(monitor.GetAttribute("newest", "use"),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(monitor.GetAttribute("newest", "use"), IsFailedPrecondition());
   monitor.Add(DrawOf({{4}, {1}, {0}}, 1, 0, 0));
   monitor.Add(DrawOf({{2}, {1}, {0}}, 1, 1, 1));
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/use_newest"), ElementsAre(4, 2));

@@ -63,8 +63,7 @@ TEST(ReplayRatioLimiterTest, WithoutBoundsEverythingIsAllowed) {
 TEST(ReplayRatioLimiterTest, ADrawWaitsForRows) {
   ReplayRatioLimiter limiter({0, 2, 10, 8});
   limiter.CountPush(9);
-  EXPECT_THAT(limiter.CheckSample(8),
-              IsError(absl::StatusCode::kFailedPrecondition, "9 of 10 are pushed"));
+  EXPECT_THAT(limiter.CheckSample(8), IsFailedPrecondition("9 of 10 are pushed"));
   limiter.CountPush(4);
   EXPECT_EQ(limiter.ratio(), 0);
   EXPECT_THAT(
@@ -76,7 +75,7 @@ TEST(ReplayRatioLimiterTest, ADrawWaitsForRows) {
   EXPECT_THAT(limiter.CheckSample(8), IsOk());
   limiter.CountSample(8);
   EXPECT_EQ(limiter.ratio(), 2);
-  EXPECT_THAT(limiter.CheckSample(1), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(limiter.CheckSample(1), IsFailedPrecondition());
 }
 
 TEST(ReplayRatioLimiterTest, APushWaitsForDraws) {
@@ -96,10 +95,10 @@ TEST(ReplayRatioLimiterTest, ARestoredLimiterGoesOn) {
   ReplayRatioLimiter limiter({1, 1, 10, 8});
   limiter.Restore(30, 20);
   EXPECT_EQ(limiter.ratio(), 1);
-  EXPECT_THAT(limiter.CheckSample(1), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(limiter.CheckSample(1), IsFailedPrecondition());
   EXPECT_THAT(limiter.CheckPush(1), IsOk());
   limiter.CountPush(9);
-  EXPECT_THAT(limiter.CheckPush(1), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(limiter.CheckPush(1), IsUnavailable());
 }
 
 // Keeps every call, and counts anew for each question.
@@ -214,8 +213,7 @@ TEST(ThruputController, PushesAreRefusedAboveTheMaximum) {
   controller.CountSample(600);
   EXPECT_THAT(controller.CheckPush(200), IsOk());
   EXPECT_THAT(controller.CheckPush(201),
-              IsError(absl::StatusCode::kUnavailable, "a push of 201 rows",
-                      "1000 pushed, 600 drawn", "expected at most 2"));
+              IsUnavailable("a push of 201 rows", "1000 pushed, 600 drawn", "expected at most 2"));
   controller.Reset();
   EXPECT_THAT(controller.CheckPush(201), IsOk());
 }
@@ -223,12 +221,12 @@ TEST(ThruputController, PushesAreRefusedAboveTheMaximum) {
 TEST(ThruputController, DrawsAreRefusedBelowTheMinimum) {
   SimulatedClock clock;
   ThruputController controller(Limits(2, 0.5), &clock);
-  EXPECT_THAT(controller.CheckSample(1), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(controller.CheckSample(1), IsFailedPrecondition());
   controller.CountPush(64);
   controller.CountSample(64);
   EXPECT_THAT(controller.CheckSample(64), IsOk());
-  EXPECT_THAT(controller.CheckSample(65), IsError(absl::StatusCode::kFailedPrecondition,
-                                                  "a draw of 65 rows", "expected at least 0.5"));
+  EXPECT_THAT(controller.CheckSample(65),
+              IsFailedPrecondition("a draw of 65 rows", "expected at least 0.5"));
 }
 
 TEST(ThruputController, OnePercentIsLeftAfterTheWindowHoweverOftenItFades) {
@@ -244,7 +242,7 @@ TEST(ThruputController, OnePercentIsLeftAfterTheWindowHoweverOftenItFades) {
     }
     // 10 pushed rows are left: 10 / 19 is above 0.5, 10 / 21 below.
     EXPECT_THAT(controller.CheckSample(19), IsOk());
-    EXPECT_THAT(controller.CheckSample(21), StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(controller.CheckSample(21), IsFailedPrecondition());
   }
 }
 

@@ -106,8 +106,7 @@ TEST(RemoverTest, RemovedRowsAreNeitherCountedNorDrawn) {
   }
   EXPECT_EQ(buffer->count(), 6);
   EXPECT_EQ(buffer->push_count(), 12);
-  EXPECT_THAT(buffer->Sample(7, 10),
-              IsError(absl::StatusCode::kFailedPrecondition, "holds 6 in 12 rows"));
+  EXPECT_THAT(buffer->Sample(7, 10), IsFailedPrecondition("holds 6 in 12 rows"));
 }
 
 TEST(RemoverTest, TheStateOfARemoverIsSavedWithTheBuffer) {
@@ -123,15 +122,13 @@ TEST(RemoverTest, TheStateOfARemoverIsSavedWithTheBuffer) {
   TestStreams streams(/*first_step=*/100);
   ASSERT_THAT(loaded->Push(streams.Make({{0, 4}}), 0), IsOk());
   // A buffer without a remover has no state of one.
-  EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config("")))),
-              IsError(absl::StatusCode::kNotFound, "pushed"));
+  EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config("")))), IsNotFound("pushed"));
 }
 
 TEST(RemoverTest, ARemoverThatThrowsFailsTheDrawOnly) {
   const std::unique_ptr<IBuffer> buffer = Filled(Config("throwing"));
   const TensorMap before = Saved(*buffer);
-  EXPECT_THAT(buffer->Sample(4, 10),
-              IsError(absl::StatusCode::kInternal, "the remover threw an exception: out of ideas"));
+  EXPECT_THAT(buffer->Sample(4, 10), IsInternal("the remover threw an exception: out of ideas"));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 

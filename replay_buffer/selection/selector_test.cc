@@ -179,9 +179,8 @@ TEST_P(SelectorTest, ASelectorChoosesFromTheRangeOfTheDraw) {
       << "all but the newest one";
 
   const auto faulty = Filled(Config(GetParam(), "after"));
-  EXPECT_THAT(
-      faulty->Sample(2, 0, options),
-      IsError(absl::StatusCode::kInternal, absl::StrCat("expected 0 to ", faulty->count() - 2)));
+  EXPECT_THAT(faulty->Sample(2, 0, options),
+              IsInternal(absl::StrCat("expected 0 to ", faulty->count() - 2)));
 }
 
 TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
@@ -200,8 +199,7 @@ TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
   }
   EXPECT_TRUE(found);
   // A buffer whose own selector has no state has none to give.
-  EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config(GetParam(), "")))),
-              IsError(absl::StatusCode::kNotFound, "draws"));
+  EXPECT_THAT(LoadFrom(loaded.get(), Saved(*Filled(Config(GetParam(), "")))), IsNotFound("draws"));
   EXPECT_TRUE(SameBytes(saved, Saved(*loaded)));
 }
 
@@ -211,15 +209,13 @@ TEST_P(SelectorTest, AFaultySelectorFailsItsDrawOnly) {
     const TensorMap before = Saved(*buffer);
     const absl::StatusOr<Batch> batch = buffer->Sample(3, 0);
     if (fault == "throws") {
-      EXPECT_THAT(batch, IsError(absl::StatusCode::kInternal,
-                                 "the selector threw an exception: out of ideas"));
+      EXPECT_THAT(batch, IsInternal("the selector threw an exception: out of ideas"));
     } else if (fault == "fails") {
-      EXPECT_THAT(batch, IsError(absl::StatusCode::kUnavailable, "not today"));
+      EXPECT_THAT(batch, IsUnavailable("not today"));
     } else {
-      EXPECT_THAT(batch, IsError(absl::StatusCode::kInternal,
-                                 absl::StrCat("chose a rank that no candidate has, "
-                                              "expected 0 to ",
-                                              buffer->count() - 1)));
+      EXPECT_THAT(batch, IsInternal(absl::StrCat("chose a rank that no candidate has, "
+                                                 "expected 0 to ",
+                                                 buffer->count() - 1)));
     }
     EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << fault;
   }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
@@ -371,7 +370,7 @@ TEST(AdvancedBufferOfItems, ReportsStaleItemsOnceEvenIfTheDrawIsRefused) {
               batch.column<int64_t>("chunk")[i] == 1 ? 4 : 2);
   }
   EXPECT_THAT(told.chunks(), IsEmpty());
-  EXPECT_THAT(buffer->Sample(5, 15), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(5, 15), IsFailedPrecondition());
   EXPECT_THAT(told.RowsOf(1), ElementsAre(0, 4, 8));
   EXPECT_THAT(told.chunks(), ElementsAre(1));
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(3, kCapacity, 15), 0), IsOk());

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -221,9 +220,8 @@ TEST(RowStore, UsesAndKeepsItsCapacityInBytes) {
               IsInvalid("capacity of 1151 bytes holds no row: one takes 3 blocks (2 of "
                         "them spare) of 448 bytes + 0 bytes = 1344 bytes"));
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
-              IsError(absl::StatusCode::kResourceExhausted,
-                      "capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
-                      "the memory of"));
+              IsResourceExhausted("capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
+                                  "the memory of"));
 }
 
 TEST(RowStore, RefusesOtherFieldsByName) {
