@@ -1,6 +1,5 @@
 #include "ding_worker/learner/base_learner.h"
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/learner/async_data_loader.h"
@@ -46,12 +46,10 @@ Batch MakeBatch(int64_t rows) {
 class BaseLearnerTest : public testing::Test {
  protected:
   BaseLearnerTest() {
-    std::string folder = absl::StrCat(testing::TempDir(), "/learner_XXXXXX");
-    deps_.exp_dir = mkdtemp(folder.data());
+    deps_.exp_dir = FreshTestFolder();
     deps_.name = "learner";
     deps_.metrics = sink_;
   }
-  ~BaseLearnerTest() override { EXPECT_THAT(RemoveRecursively(deps_.exp_dir), IsOk()); }
 
   std::unique_ptr<ILearner> Create(const std::string& hook_config, ProcessGroup* group = nullptr) {
     LearnerConfig config;
@@ -82,25 +80,15 @@ class BaseLearnerTest : public testing::Test {
 constexpr char kNoHooks[] =
     "log_show_after_iter: 0 save_ckpt_after_iter: 0 save_ckpt_after_run: false";
 
-class CountingHook : public LearnerHook {
- public:
-  CountingHook(std::vector<std::string>* calls, HookPosition position)
-      : LearnerHook("counting", 50, position), calls_(calls) {}
-  absl::Status Call(LearnerView* learner) override {
-    calls_->push_back(absl::StrCat(HookPositionName(position()), " ", learner->train_iter()));
-    return absl::OkStatus();
-  }
-
- private:
-  std::vector<std::string>* const calls_;
-};
-
 TEST_F(BaseLearnerTest, CallsHooksAroundIterations) {
   std::vector<std::string> calls;
   auto learner = Create(kNoHooks);
   for (const auto position : {HookPosition::kBeforeRun, HookPosition::kAfterRun,
                               HookPosition::kBeforeIter, HookPosition::kAfterIter}) {
-    learner->RegisterHook(std::make_shared<CountingHook>(&calls, position));
+    learner->RegisterHook(std::make_shared<FunctionHook>(position, [&, position](LearnerView* l) {
+      calls.push_back(absl::StrCat(HookPositionName(position), " ", l->train_iter()));
+      return absl::OkStatus();
+    }));
   }
   policy_.steps_per_batch = 2;
   int batches = 0;
@@ -113,21 +101,6 @@ TEST_F(BaseLearnerTest, CallsHooksAroundIterations) {
                                  "before_iter 2", "after_iter 3", "after_iter 4", "after_run 4"));
   EXPECT_TRUE(learner->learn_info().learner_done);
 }
-
-// Resets the policy of the learner whenever it is called.
-class ResettingHook : public LearnerHook {
- public:
-  ResettingHook(LearnMode* policy, absl::Status* status)
-      : LearnerHook("resetting", 50, HookPosition::kAfterIter), policy_(policy), status_(status) {}
-  absl::Status Call(LearnerView* learner) override {
-    *status_ = dynamic_cast<BaseLearner&>(*learner).ResetPolicy(policy_);
-    return absl::OkStatus();
-  }
-
- private:
-  LearnMode* const policy_;
-  absl::Status* const status_;
-};
 
 TEST_F(BaseLearnerTest, TrainsAnotherPolicyFromResetPolicyOn) {
   const std::unique_ptr<ILearner> made = Create(kNoHooks);
@@ -147,9 +120,12 @@ TEST_F(BaseLearnerTest, TrainsAnotherPolicyFromResetPolicyOn) {
   EXPECT_EQ(learner.train_iter(), 2);
   EXPECT_THAT(learner.ResetPolicy(nullptr), IsInvalid());
   absl::Status within;
-  learner.RegisterHook(std::make_shared<ResettingHook>(&policy_, &within));
+  learner.RegisterHook(std::make_shared<FunctionHook>(HookPosition::kAfterIter, [&](LearnerView*) {
+    within = learner.ResetPolicy(&policy_);
+    return absl::OkStatus();
+  }));
   ASSERT_THAT(learner.Train(MakeBatch(3)), IsOk());
-  EXPECT_THAT(within, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(within, IsFailedPrecondition());
   EXPECT_EQ(learner.policy(), &other);
 }
 
@@ -187,35 +163,27 @@ TEST_F(BaseLearnerTest, RefusesADamagedCheckpoint) {
   DING_ASSERT_OK_AND_ASSIGN(std::string content, ReadFile(file));
   ASSERT_THAT(WriteFileAtomically(file, content.substr(0, content.size() - 1)), IsOk());
   policy_.weight = 99;
-  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
-              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
+  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()), IsDataLoss("model.safetensors"));
   content.back() ^= 1;
   ASSERT_THAT(WriteFileAtomically(file, content), IsOk());
-  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
-              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
+  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()), IsDataLoss("model.safetensors"));
   EXPECT_EQ(policy_.weight, 99);
-  EXPECT_THAT(LoadLearnerCheckpoint("/nowhere", learner.get()),
-              IsError(absl::StatusCode::kNotFound, "/nowhere"));
+  EXPECT_THAT(LoadLearnerCheckpoint("/nowhere", learner.get()), IsNotFound("/nowhere"));
 }
 
 TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   auto learner = Create(kNoHooks);
   ASSERT_THAT(learner->Train(MakeBatch(3)), IsOk());
   policy_.next_error = absl::InternalError("loss is nan");
-  EXPECT_THAT(learner->Train(MakeBatch(3)),
-              IsError(absl::StatusCode::kInternal, "learner: train iteration 2: loss is nan"));
+  EXPECT_THAT(learner->Train(MakeBatch(3)), IsInternal("learner: train iteration 2: loss is nan"));
   EXPECT_EQ(learner->train_iter(), 1);
 
-  class ThrowingHook : public LearnerHook {
-   public:
-    ThrowingHook() : LearnerHook("mine", 0, HookPosition::kAfterIter) {}
-    absl::Status Call(LearnerView*) override { throw std::runtime_error("out of ideas"); }
-  };
-  learner->RegisterHook(std::make_shared<ThrowingHook>());
+  learner->RegisterHook(std::make_shared<FunctionHook>(
+      HookPosition::kAfterIter,
+      [](LearnerView*) -> absl::Status { throw std::runtime_error("out of ideas"); }, 0, "mine"));
   EXPECT_THAT(learner->Train(MakeBatch(3)),
-              IsError(absl::StatusCode::kInternal,
-                      "hook 'mine' (after_iter) at iteration 2: the hook threw an "
-                      "exception: out of ideas"));
+              IsInternal("hook 'mine' (after_iter) at iteration 2: the hook threw an "
+                         "exception: out of ideas"));
 }
 
 TEST_F(BaseLearnerTest, ReportsPrioritiesOfTheLastBatchOnly) {
@@ -324,9 +292,8 @@ TEST_F(BaseLearnerTest, RefusesInvalidOptions) {
   EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_), IsInvalid("learn mode"));
   LearnerConfig config;
   config.set_type("fancy");
-  EXPECT_THAT(
-      create_learner(config, &policy_, deps_),
-      IsError(absl::StatusCode::kNotFound, "unknown learner type 'fancy'; this program has: base"));
+  EXPECT_THAT(create_learner(config, &policy_, deps_),
+              IsNotFound("unknown learner type 'fancy'; this program has: base"));
   config = LearnerConfig();
   config.set_train_iterations(0);
   EXPECT_THAT(create_learner(config, &policy_, deps_), IsInvalid("train_iterations is 0"));
@@ -370,16 +337,15 @@ TEST_F(BaseLearnerTest, TheEndOfTheSourceEndsTheRunWithItsHooks) {
 
 TEST_F(BaseLearnerTest, AFailureOfTheSourceEndsTheRun) {
   auto learner = Create("log_show_after_iter: 0 save_ckpt_after_iter: 0");
-  EXPECT_THAT(
-      learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
-        if (learner->train_iter() == 2) return absl::DataLossError("chunk 7 is gone");
-        return TrainData(MakeBatch(3));
-      }),
-      IsError(absl::StatusCode::kDataLoss, "learner: data for train iteration 3: chunk 7 is gone"));
+  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
+    if (learner->train_iter() == 2) return absl::DataLossError("chunk 7 is gone");
+    return TrainData(MakeBatch(3));
+  }),
+              IsDataLoss("learner: data for train iteration 3: chunk 7 is gone"));
   EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
     throw std::runtime_error("out of reach");
   }),
-              IsError(absl::StatusCode::kInternal, "the source threw an exception: out of reach"));
+              IsInternal("the source threw an exception: out of reach"));
   EXPECT_FALSE(learner->learn_info().learner_done);
   EXPECT_FALSE(HasCheckpoint("iteration_2"));
 }
@@ -426,38 +392,25 @@ TEST_F(BaseLearnerTest, ContinuesFromASavedState) {
 TEST_F(BaseLearnerTest, WithoutAPolicyAtFirst_TrainsOnceItHasOne) {
   DING_ASSERT_OK_AND_ASSIGN(const auto learner,
                             BaseLearner::Create(BaseLearner::Options(), nullptr, {}, deps_));
-  EXPECT_THAT(learner->Train(MakeBatch(3)),
-              IsError(absl::StatusCode::kFailedPrecondition, "without a policy"));
-  EXPECT_THAT(learner->SaveCheckpoint("early"),
-              IsError(absl::StatusCode::kFailedPrecondition, "without a policy"));
+  EXPECT_THAT(learner->Train(MakeBatch(3)), IsFailedPrecondition("without a policy"));
+  EXPECT_THAT(learner->SaveCheckpoint("early"), IsFailedPrecondition("without a policy"));
   ASSERT_THAT(learner->ResetPolicy(&policy_), IsOk());
   EXPECT_THAT(learner->Train(MakeBatch(3)), IsOk());
   EXPECT_EQ(learner->train_iter(), 1);
 }
-
-// Counts the checkpoints that it takes part in; saves them only if told so.
-class OwnSaveHook : public LearnerHook {
- public:
-  OwnSaveHook(int* calls, bool saves)
-      : LearnerHook("save_ckpt_after_run", 100, HookPosition::kAfterRun),
-        calls_(calls),
-        saves_(saves) {}
-  absl::Status Call(LearnerView* learner) override {
-    ++*calls_;
-    return saves_ ? learner->SaveCheckpoint() : absl::OkStatus();
-  }
-
- private:
-  int* const calls_;
-  const bool saves_;
-};
 
 TEST_F(BaseLearnerTest, SaveCheckpoint_RunsTheHook) {
   for (const bool saves : {true, false}) {
     const std::string name = saves ? "by_hook" : "by_learner";
     int calls = 0;
     auto learner = Create(kNoHooks);
-    learner->RegisterHook(std::make_shared<OwnSaveHook>(&calls, saves));
+    learner->RegisterHook(std::make_shared<FunctionHook>(
+        HookPosition::kAfterRun,
+        [&](LearnerView* l) {
+          ++calls;
+          return saves ? l->SaveCheckpoint() : absl::OkStatus();
+        },
+        100, "save_ckpt_after_run"));
     EXPECT_THAT(learner->SaveCheckpoint(name), IsOk());
     EXPECT_EQ(calls, 1);
     EXPECT_TRUE(HasCheckpoint(name));
@@ -473,7 +426,7 @@ TEST_F(BaseLearnerTest, Close_FlushesTheMetrics) {
   EXPECT_THAT(learner->Close(), IsOk());
   EXPECT_EQ(sink_->flush_count(), 2);
   sink_->set_flush_status(absl::DataLossError("full"));
-  EXPECT_THAT(learner->Close(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(learner->Close(), IsDataLoss());
 }
 
 }  // namespace

@@ -149,8 +149,8 @@ TEST(ParallelHooksTest, SendOnceAfterSeveralStepsOnABatch) {
 TEST(ParallelHooksTest, AFailureEndsTheRun) {
   Fixture f(2);
   f.send_status = absl::UnavailableError("no store");
-  EXPECT_THAT(f.Start(), IsError(absl::StatusCode::kUnavailable,
-                                 "hook 'send_learn_info' (after_iter) at iteration 2: no store"));
+  EXPECT_THAT(f.Start(),
+              IsUnavailable("hook 'send_learn_info' (after_iter) at iteration 2: no store"));
   EXPECT_EQ(f.learner->train_iter(), 2);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
@@ -176,12 +175,10 @@ constexpr char kNoHooks[] =
 class OwnLearnerTest : public testing::Test {
  protected:
   OwnLearnerTest() {
-    std::string folder = absl::StrCat(testing::TempDir(), "/own_learner_XXXXXX");
-    deps_.exp_dir = mkdtemp(folder.data());
+    deps_.exp_dir = FreshTestFolder();
     deps_.name = "learner";
     deps_.metrics = sink_;
   }
-  ~OwnLearnerTest() override { EXPECT_THAT(RemoveRecursively(deps_.exp_dir), IsOk()); }
 
   absl::StatusOr<std::unique_ptr<ILearner>> Make(const std::string& text) {
     LearnerConfig config;
@@ -236,19 +233,13 @@ TEST_F(OwnLearnerTest, ParamsMayBeLeftOut) {
   EXPECT_EQ(learner->train_iter(), 2);
 }
 
-// Records which learner its hook is called with.
-class RecordingHook : public LearnerHook {
- public:
-  RecordingHook(HookPosition position, std::vector<LearnerView*>* learners)
-      : LearnerHook("recording", 0, position), learners_(learners) {}
-  absl::Status Call(LearnerView* learner) override {
-    learners_->push_back(learner);
+// Records which learner it is called with.
+std::shared_ptr<LearnerHook> Recording(HookPosition position, std::vector<LearnerView*>* learners) {
+  return std::make_shared<FunctionHook>(position, [learners](LearnerView* learner) {
+    learners->push_back(learner);
     return absl::OkStatus();
-  }
-
- private:
-  std::vector<LearnerView*>* const learners_;
-};
+  });
+}
 
 TEST_F(OwnLearnerTest, AComposedLearnerIsTheOneThatHooksAndStartUse) {
   DING_ASSERT_OK_AND_ASSIGN(
@@ -258,7 +249,7 @@ TEST_F(OwnLearnerTest, AComposedLearnerIsTheOneThatHooksAndStartUse) {
                         kNoHooks)));
   std::vector<LearnerView*> seen;
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
-    learner->RegisterHook(std::make_shared<RecordingHook>(position, &seen));
+    learner->RegisterHook(Recording(position, &seen));
   }
   ASSERT_THAT(learner->Start(Batches(7)), IsOk());
   EXPECT_EQ(learner->train_iter(), 3);
@@ -340,37 +331,31 @@ class FaultyLearnerTest : public OwnLearnerTest {
 TEST_F(FaultyLearnerTest, AnErrorOfTheStepsChangesNothing) {
   ASSERT_THAT(learner_.Train(ThreeRows()), IsOk());
   learner_.in_learn = [] { return absl::InternalError("no steps"); };
-  EXPECT_THAT(learner_.Train(ThreeRows()),
-              IsError(absl::StatusCode::kInternal, "learner: train iteration 2: no steps"));
+  EXPECT_THAT(learner_.Train(ThreeRows()), IsInternal("learner: train iteration 2: no steps"));
   learner_.in_learn = Throw;
   EXPECT_THAT(learner_.Train(ThreeRows()),
-              IsError(absl::StatusCode::kInternal,
-                      "learner: train iteration 2: Learn() threw an exception: out of "
-                      "ideas"));
+              IsInternal("learner: train iteration 2: Learn() threw an exception: out of ideas"));
   EXPECT_EQ(learner_.train_iter(), 1);
 }
 
 TEST_F(FaultyLearnerTest, AnErrorOfAnIterationNamesIt) {
   ASSERT_THAT(learner_.Train(ThreeRows()), IsOk());
   std::vector<LearnerView*> seen;
-  learner_.RegisterHook(std::make_shared<RecordingHook>(HookPosition::kAfterIter, &seen));
+  learner_.RegisterHook(Recording(HookPosition::kAfterIter, &seen));
   learner_.in_iteration = [] { return absl::DataLossError("a value is missing"); };
-  EXPECT_THAT(learner_.Train(ThreeRows()),
-              IsError(absl::StatusCode::kDataLoss, "learner: iteration 2: a value is missing"));
+  EXPECT_THAT(learner_.Train(ThreeRows()), IsDataLoss("learner: iteration 2: a value is missing"));
   learner_.in_iteration = Throw;
   EXPECT_THAT(learner_.Train(ThreeRows()),
-              IsError(absl::StatusCode::kInternal,
-                      "learner: iteration 3: OnIteration() threw an exception"));
+              IsInternal("learner: iteration 3: OnIteration() threw an exception"));
   EXPECT_THAT(seen, SizeIs(0));
 }
 
 TEST_F(FaultyLearnerTest, AnExceptionOfTrainCanBeRecoveredFrom) {
   learner_.in_train = Throw;
-  EXPECT_THAT(learner_.Start(Batches(2)),
-              IsError(absl::StatusCode::kInternal, "Train() threw an exception: out of ideas"));
+  EXPECT_THAT(learner_.Start(Batches(2)), IsInternal("Train() threw an exception: out of ideas"));
   int recovered = 0;
   const auto recover = [&](const absl::Status& why) {
-    EXPECT_THAT(why, StatusIs(absl::StatusCode::kInternal, HasSubstr("out of ideas")));
+    EXPECT_THAT(why, IsInternal("out of ideas"));
     ++recovered;
     return absl::OkStatus();
   };
@@ -382,16 +367,16 @@ TEST_F(FaultyLearnerTest, AnExceptionOfTheStateIsAnErrorOfTheCheckpoint) {
   ASSERT_THAT(learner_.SaveCheckpoint("good"), IsOk());
   learner_.in_state = Throw;
   EXPECT_THAT(learner_.SaveCheckpoint("bad"),
-              IsError(absl::StatusCode::kInternal, "the learner threw an exception: out of ideas"));
+              IsInternal("the learner threw an exception: out of ideas"));
   EXPECT_THAT(LoadLearnerCheckpoint(learner_.CheckpointPath("good"), &learner_),
-              IsError(absl::StatusCode::kInternal, "the learner threw an exception: out of ideas"));
+              IsInternal("the learner threw an exception: out of ideas"));
 }
 
 TEST_F(FaultyLearnerTest, ABatchWithoutStepsIsSkipped) {
   policy_.report_priority = true;
   ASSERT_THAT(learner_.Train(ThreeRows(), 8), IsOk());
   std::vector<LearnerView*> seen;
-  learner_.RegisterHook(std::make_shared<RecordingHook>(HookPosition::kAfterIter, &seen));
+  learner_.RegisterHook(Recording(HookPosition::kAfterIter, &seen));
   const std::optional<double> train_time = learner_.timings().Average("train_time");
   learner_.skip = true;
   ASSERT_THAT(learner_.Train(ThreeRows(), 16), IsOk());
@@ -420,8 +405,7 @@ TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
       [](const LearnerConfig&, LearnMode*, const ComponentDeps&, ProcessGroup*) {
         return std::unique_ptr<ILearner>();
       });
-  EXPECT_THAT(Make("type: 'none'"),
-              IsError(absl::StatusCode::kInternal, "the factory of learner 'none' returned none"));
+  EXPECT_THAT(Make("type: 'none'"), IsInternal("the factory of learner 'none' returned none"));
   const ScopedRegistration<LearnerCreator> throwing(
       &LearnerRegistry(), "throwing",
       [](const LearnerConfig&, LearnMode*, const ComponentDeps&,
@@ -429,9 +413,7 @@ TEST_F(OwnLearnerTest, AFactoryThatReturnsNoneOrThrowsIsNamed) {
         throw std::runtime_error("out of ideas");
       });
   EXPECT_THAT(Make("type: 'throwing'"),
-              IsError(absl::StatusCode::kInternal,
-                      "the factory of learner 'throwing' threw an exception: out of "
-                      "ideas"));
+              IsInternal("the factory of learner 'throwing' threw an exception: out of ideas"));
 }
 
 }  // namespace

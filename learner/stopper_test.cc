@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -191,8 +190,7 @@ TEST(StopperTest, AnExceptionIsAnError) {
       &StopperRegistry(), "throwing",
       [](const StopperConfig&, const StopperDeps&) { return std::make_unique<ThrowingStopper>(); });
   StopperList list = Make({"type: 'throwing'"});
-  EXPECT_THAT(list.Ask(RunMoment()), IsError(absl::StatusCode::kInternal,
-                                             "stopper 'throwing' threw an exception: no idea"));
+  EXPECT_THAT(list.Ask(RunMoment()), IsInternal("stopper 'throwing' threw an exception: no idea"));
 }
 
 TEST(EstimateReturnTest, HasTheStandardErrorOfTheMean) {

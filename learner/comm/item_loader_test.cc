@@ -287,13 +287,13 @@ TEST_F(ItemLoaderTest, ItemsWhoseChunkIsDeletedOrDamagedAreLeftOutAndCounted) {
                             {Scalar("weight", DType::kFloat32)});
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(items));
   EXPECT_EQ(loaded.missing, 4);
-  EXPECT_THAT(loaded.why_missing, IsError(absl::StatusCode::kNotFound, "data/0/3"));
+  EXPECT_THAT(loaded.why_missing, IsNotFound("data/0/3"));
   EXPECT_THAT(loaded.batch.column<int64_t>(kColumnReplayUniqueId), ElementsAre(101, 105));
   EXPECT_THAT(loaded.batch.column<float>("weight"), ElementsAre(0.5, 2.5));
   EXPECT_THAT(loaded.batch.column<float>("obs"), ElementsAre(14, 12));
   EXPECT_EQ(store_.gets, 4) << "one for each chunk";
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems damaged, loader->Load(items.Slice(2, 1)));
-  EXPECT_THAT(damaged.why_missing, IsError(absl::StatusCode::kDataLoss, "data/0/2"));
+  EXPECT_THAT(damaged.why_missing, IsDataLoss("data/0/2"));
 }
 
 TEST_F(ItemLoaderTest, OnChunk_IsCalledForEachUsableChunkThatIsRead) {
@@ -343,7 +343,7 @@ TEST_F(ItemLoaderTest, AStoreThatIsUnavailableIsAskedAgainAFewTimes) {
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems away,
                             Loader()->Load(Drawn({{1, 0, 1}, {2, 0, 1}, {1, 1, 1}})));
   EXPECT_EQ(away.missing, 3);
-  EXPECT_THAT(away.why_missing, IsError(absl::StatusCode::kUnavailable, "away"));
+  EXPECT_THAT(away.why_missing, IsUnavailable("away"));
   EXPECT_EQ(slept_.size(), 2u) << "the pauses of a batch are bounded, not of each chunk";
   EXPECT_EQ(store_.gets, 3) << "then the store is gone, for the other chunks, too";
 
@@ -356,8 +356,7 @@ TEST_F(ItemLoaderTest, AStoreThatIsUnavailableIsAskedAgainAFewTimes) {
 
 TEST_F(ItemLoaderTest, OtherErrorsOfTheStoreAreErrors) {
   store_.on_get = [](absl::string_view) { return absl::ResourceExhaustedError("memory"); };
-  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}})),
-              IsError(absl::StatusCode::kResourceExhausted, "memory"));
+  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}})), IsResourceExhausted("memory"));
 }
 
 // Announcements and chunks of collectors are not trusted: bad chunks are left out and named.

@@ -17,8 +17,8 @@ TEST(UnsavedCheckpointsTest, TakeUnsaved_ReturnsWhyOnce) {
   NoteLastCheckpoint("policy_0", absl::PermissionDeniedError("read-only"), &store);
   NoteLastCheckpoint("policy_1", absl::ResourceExhaustedError("the disk is full"), &store);
   NoteLastCheckpoint("policy_0", absl::OkStatus(), &store);
-  EXPECT_THAT(TakeUnsaved(&store), IsError(absl::StatusCode::kResourceExhausted,
-                                           "of policy_1 is not saved", "the disk is full"));
+  EXPECT_THAT(TakeUnsaved(&store),
+              IsResourceExhausted("of policy_1 is not saved", "the disk is full"));
   EXPECT_THAT(TakeUnsaved(&store), IsOk());
 }
 

@@ -1,8 +1,10 @@
-// A learn mode for tests. It has one parameter, which grows by 1 with every optimizer step.
+// A learn mode for tests, with one parameter, which grows by 1 with every optimizer step; and a hook
+// that calls a function.
 #ifndef DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 #define DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/learner/hook.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -59,6 +62,18 @@ class FakeLearnMode : public LearnMode {
   bool report_priority = false;
   std::optional<int64_t> priorities;  // how many; not set: one per row
   absl::Status next_error;            // returned by the next Forward()
+};
+
+class FunctionHook : public LearnerHook {
+ public:
+  using Function = std::function<absl::Status(LearnerView*)>;
+  FunctionHook(HookPosition position, Function function, int priority = 50,
+               std::string name = "function")
+      : LearnerHook(std::move(name), priority, position), function_(std::move(function)) {}
+  absl::Status Call(LearnerView* learner) override { return function_(learner); }
+
+ private:
+  const Function function_;
 };
 
 }  // namespace ding
