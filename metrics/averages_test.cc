@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/state.h"
 #include "gmock/gmock.h"
@@ -98,13 +97,12 @@ TEST(Monitor, Attributes_AreComputedFromTheWindows) {
     return *std::max_element(values.begin(), values.end());
   };
   monitor.RegisterAttributeValue("max", "loss", largest);
-  EXPECT_THAT(monitor.GetAttribute("max", "loss"),
-              IsError(absl::StatusCode::kFailedPrecondition, "'loss'"));
+  EXPECT_THAT(monitor.GetAttribute("max", "loss"), IsFailedPrecondition("'loss'"));
   EXPECT_THAT(monitor.Attributes(), IsEmpty());
   for (const double loss : {9.0, 3.0, 5.0}) monitor.Add("loss", loss);
   EXPECT_EQ(monitor.GetAttribute("max", "loss").value(), 5);
   EXPECT_THAT(monitor.Attributes(), ElementsAre(Pair("loss_max", 5)));
-  EXPECT_THAT(monitor.GetAttribute("min", "loss"), IsError(absl::StatusCode::kNotFound, "'min'"));
+  EXPECT_THAT(monitor.GetAttribute("min", "loss"), IsNotFound("'min'"));
 }
 
 TEST(Monitor, Freeze_FixesTimeAndValues) {

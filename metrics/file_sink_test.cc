@@ -1,11 +1,9 @@
 #include "ding_worker/metrics/file_sink.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -15,14 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/metrics/csv.h"
@@ -36,11 +33,10 @@
 namespace ding::internal_metrics {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::ElementsAre;
-using ::testing::HasSubstr;
+using testing::HasSubstr;
 using testing::IsEmpty;
-using ::testing::SizeIs;
+using testing::SizeIs;
 
 class AppendFileTest : public testing::Test {
  protected:
@@ -59,22 +55,11 @@ class AppendFileTest : public testing::Test {
   const std::string path_;
 };
 
-// Limits files of this process to `bytes` while the result lives. As on a full disk, a longer write
-// writes a part and the next one fails.
-auto LimitFileSize(rlim_t bytes) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old;
-  EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-  const rlimit limited = {bytes, old.rlim_max};
-  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
-  return absl::MakeCleanup([old] { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0); });
-}
-
 TEST_F(AppendFileTest, AFifoWithoutAReaderIsAnErrorAndDoesNotBlock) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
   file->Append(std::string(1 << 20, 'x'));  // More than a FIFO holds.
-  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kInternal, path_));
+  EXPECT_THAT(file->Flush(), IsInternal(path_));
 }
 
 TEST_F(AppendFileTest, BuffersUntilFlush) {
@@ -136,16 +121,16 @@ TEST_F(AppendFileTest, IsEmptyWhenItHeldATornRecordOnly) {
 
 TEST_F(AppendFileTest, NamesAFileThatCannotBeOpened) {
   const std::string path = JoinPath(path_, "log");
-  EXPECT_THAT(AppendFile::Open(path, options_), IsError(absl::StatusCode::kNotFound, path));
+  EXPECT_THAT(AppendFile::Open(path, options_), IsNotFound(path));
 }
 
 TEST_F(AppendFileTest, FlushReturnsAFullDisk) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   EXPECT_THAT(file->Flush(), IsOk());
   file->Append("a\n");
-  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
+  EXPECT_THAT(file->Flush(), IsResourceExhausted("'/dev/full'"));
   file->Append("b\n");
-  EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(file->Flush(), IsResourceExhausted());
 }
 
 TEST_F(AppendFileTest, AFailedWriteLeavesWholeRecordsAndLosesNone) {
@@ -153,9 +138,9 @@ TEST_F(AppendFileTest, AFailedWriteLeavesWholeRecordsAndLosesNone) {
   file->Append("0123\n");
   ASSERT_THAT(file->Flush(), IsOk());
   {
-    const auto limited = LimitFileSize(8);
+    const FileSizeLimit limited(8);
     file->Append("4567\n");
-    EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, path_));
+    EXPECT_THAT(file->Flush(), IsResourceExhausted(path_));
     EXPECT_EQ(Content(), "0123\n");
   }
   file->Append("89\n");
@@ -166,7 +151,7 @@ TEST_F(AppendFileTest, AFailedWriteLeavesWholeRecordsAndLosesNone) {
 TEST_F(AppendFileTest, Flush_AfterAFailedWriteWasMadeUpFor_IsOk) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
   {
-    const auto limited = LimitFileSize(1);
+    const FileSizeLimit limited(1);
     clock_.Advance(absl::Seconds(5));
     file->Append("abc\n");
   }
@@ -180,7 +165,7 @@ TEST_F(AppendFileTest, KeepsABoundedBufferAndCountsLostRecords) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   const std::string record(size_t{1} << 20, 'x');
   for (int i = 0; i < 12; ++i) file->Append(record);
-  EXPECT_THAT(file->Flush(), IsError(absl::StatusCode::kResourceExhausted, "4 records were lost"));
+  EXPECT_THAT(file->Flush(), IsResourceExhausted("4 records were lost"));
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -270,7 +255,7 @@ TEST(TextLogTest, FlushReturnsAFullDiskAndWritingContinues) {
                             TextLog::Create(OptionsFor("/dev/full", Clock::Real())));
   for (int round = 0; round < 2; ++round) {
     log->Write("learner", "hello");
-    EXPECT_THAT(log->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
+    EXPECT_THAT(log->Flush(), IsResourceExhausted("'/dev/full'"));
   }
 }
 
@@ -380,7 +365,7 @@ TEST_F(CsvTest, FlushReturnsAFullDiskAndWritingContinues) {
   const auto sink = Open();
   for (int round = 0; round < 2; ++round) {
     sink->Scalar("a", 0, 0);
-    EXPECT_THAT(sink->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
+    EXPECT_THAT(sink->Flush(), IsResourceExhausted("'/dev/full'"));
   }
 }
 
@@ -472,7 +457,7 @@ TEST_F(JsonLinesTest, AFullDiskIsAnErrorOfFlush) {
   options_.path = "/dev/full";
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, JsonLinesSink::Create(options_));
   sink->Scalar("a", 0, 0);
-  EXPECT_THAT(sink->Flush(), IsError(absl::StatusCode::kResourceExhausted, "/dev/full"));
+  EXPECT_THAT(sink->Flush(), IsResourceExhausted("/dev/full"));
 }
 
 TEST(JsonLinesFactoryTest, MakesAFileForTheProcess) {

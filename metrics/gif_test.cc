@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/image.h"
 #include "gif_lib.h"
@@ -144,7 +143,7 @@ TEST(GifTest, KeepsSimilarColoursApartInPicturesOfMany) {
 
 TEST(GifTest, RefusesInvalidPictures) {
   GifEncoder gif(30);
-  EXPECT_THAT(gif.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(gif.Finish(), IsFailedPrecondition());
   EXPECT_THAT(gif.AddFrame(Image()), IsInvalid("0 x 0"));
   EXPECT_THAT(gif.AddFrame(Picture(70000, 1)), IsInvalid());
   Image torn = Picture(4, 4);

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
@@ -34,7 +33,7 @@ TEST(MetricsMisuse, Gif_PicturesOfImpossibleSizes_AreRefused) {
     picture.height = height;
     EXPECT_THAT(video.AddFrame(picture), IsInvalid());
   }
-  EXPECT_THAT(video.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(video.Finish(), IsFailedPrecondition());
 }
 
 TEST(MetricsMisuse, Gif_UsedAfterItsEnd_IsRefused) {
@@ -42,9 +41,8 @@ TEST(MetricsMisuse, Gif_UsedAfterItsEnd_IsRefused) {
   const Image picture = {2, 1, std::vector<uint8_t>(6, 7)};
   ASSERT_THAT(video.AddFrame(picture), IsOk());
   ASSERT_THAT(video.Finish(), IsOk());
-  EXPECT_THAT(video.AddFrame(picture),
-              IsError(absl::StatusCode::kFailedPrecondition, "finished already"));
-  EXPECT_THAT(video.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(video.AddFrame(picture), IsFailedPrecondition("finished already"));
+  EXPECT_THAT(video.Finish(), IsFailedPrecondition());
 }
 
 TEST(MetricsMisuse, Histogram_OfAnyNumbers_HasEachOnce) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -263,8 +262,7 @@ TEST_F(MlflowTest, NamesOfRunsAreUtf8) {
 
 TEST_F(MlflowTest, RefusesAnIdFileOfSomethingElse) {
   ASSERT_THAT(WriteFileAtomically(options_.run_id_file, "../../elsewhere"), IsOk());
-  EXPECT_THAT(MlflowSink::Create(options_).status(),
-              IsError(absl::StatusCode::kDataLoss, "id.txt"));
+  EXPECT_THAT(MlflowSink::Create(options_).status(), IsDataLoss("id.txt"));
 }
 
 TEST(MlflowFactoryTest, WritesBesideTheFolderOfTheRun) {

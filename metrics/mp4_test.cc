@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/image.h"
@@ -133,7 +132,7 @@ TEST(Mp4Test, EqualPicturesGiveEqualBytes) { EXPECT_EQ(Encode(64, 48, 9), Encode
 
 TEST(Mp4Test, RefusesInvalidPictures) {
   Mp4Encoder video(25);
-  EXPECT_THAT(video.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(video.Finish(), IsFailedPrecondition());
   EXPECT_THAT(video.AddFrame(Image()), IsInvalid("MP4: a picture of 0 x 0"));
   ASSERT_THAT(video.AddFrame(Picture(16, 16, 0)), IsOk());
   EXPECT_THAT(video.AddFrame(Picture(16, 18, 0)), IsInvalid("expected 16 x 16"));

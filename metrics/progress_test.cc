@@ -50,15 +50,23 @@ ProgressState At(int64_t env_step, int64_t train_iter) {
   return state;
 }
 
-TEST(ProgressOnTerminalTest, RedrawsOneLineAndEndsOnANewOne) {
-  SimulatedClock clock;
-  Screen screen(120);
-  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+class ProgressTest : public testing::Test {
+ protected:
+  SimulatedClock clock_;
+  std::string output_;
+  ProgressOptions options_ = ToFile(&output_, &clock_);
+  Screen screen_{120};
+};
+class ProgressOnTerminalTest : public ProgressTest {};
+class ProgressToFileTest : public ProgressTest {};
+
+TEST_F(ProgressOnTerminalTest, RedrawsOneLineAndEndsOnANewOne) {
+  ProgressOptions options = OnTerminal(&screen_, 120, &clock_);
   options.max_env_step = 50000;
   Progress progress(options);
   progress.Update(At(0, 0));
-  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 0/50000 (0%)  train_iter 0  elapsed 0:00"));
-  clock.Advance(absl::Seconds(10));
+  EXPECT_THAT(screen_.Lines(), ElementsAre("env_step 0/50000 (0%)  train_iter 0  elapsed 0:00"));
+  clock_.Advance(absl::Seconds(10));
   ProgressState state = At(10000, 5000);
   state.last_eval = 187.4;
   state.best_eval = 195.0;
@@ -66,25 +74,23 @@ TEST(ProgressOnTerminalTest, RedrawsOneLineAndEndsOnANewOne) {
   const std::string line =
       "env_step 10000/50000 (20%)  eval 187.4 best 195  train_iter 5000  1000 env_step/s  "
       "elapsed 0:10  left 0:40";
-  EXPECT_THAT(screen.Lines(), ElementsAre(line));
+  EXPECT_THAT(screen_.Lines(), ElementsAre(line));
   progress.Finish();
-  EXPECT_THAT(screen.Lines(), ElementsAre(line, ""));
-  EXPECT_EQ(screen.column(), 0);
+  EXPECT_THAT(screen_.Lines(), ElementsAre(line, ""));
+  EXPECT_EQ(screen_.column(), 0);
 }
 
-TEST(ProgressOnTerminalTest, DrawsAtMostFiveTimesASecond) {
-  SimulatedClock clock;
-  Screen screen(120);
-  Progress progress(OnTerminal(&screen, 120, &clock));
+TEST_F(ProgressOnTerminalTest, DrawsAtMostFiveTimesASecond) {
+  Progress progress(OnTerminal(&screen_, 120, &clock_));
   // 10 s: at 0, 0.2, ... 9.8.
   for (int i = 0; i < 1000; ++i) {
     progress.Update(At(i, i));
-    clock.Advance(absl::Milliseconds(10));
+    clock_.Advance(absl::Milliseconds(10));
   }
-  EXPECT_EQ(screen.writes(), 50);
+  EXPECT_EQ(screen_.writes(), 50);
 }
 
-TEST(ProgressOnTerminalTest, LeavesOutFieldsThatDoNotFit) {
+TEST_F(ProgressOnTerminalTest, LeavesOutFieldsThatDoNotFit) {
   for (int width = 1; width < 120; ++width) {
     SCOPED_TRACE(width);
     SimulatedClock clock;
@@ -100,7 +106,7 @@ TEST(ProgressOnTerminalTest, LeavesOutFieldsThatDoNotFit) {
 }
 
 // All fields that a run can have, in terminals of several widths.
-TEST(ProgressOnTerminalTest, ShortensAndLeavesOutTheLeastImportantFields) {
+TEST_F(ProgressOnTerminalTest, ShortensAndLeavesOutTheLeastImportantFields) {
   const auto line_at = [](int width) {
     SimulatedClock clock;
     Screen screen(static_cast<size_t>(width));
@@ -132,7 +138,7 @@ TEST(ProgressOnTerminalTest, ShortensAndLeavesOutTheLeastImportantFields) {
   EXPECT_EQ(line_at(3), "25");
 }
 
-TEST(ProgressOnTerminalTest, ShowsTheStageOfTheRunBeforeOtherDetails) {
+TEST_F(ProgressOnTerminalTest, ShowsTheStageOfTheRunBeforeOtherDetails) {
   const auto drawn = [](int columns, const std::string& detail) {
     SimulatedClock clock;
     Screen screen(static_cast<size_t>(columns));
@@ -149,241 +155,202 @@ TEST(ProgressOnTerminalTest, ShowsTheStageOfTheRunBeforeOtherDetails) {
   EXPECT_EQ(drawn(43, detail.substr(26)), "env_step 1200  train_iter 30  elapsed 0:00");
 }
 
-TEST(ProgressOnTerminalTest, ColorsTakeNoColumns) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.style = ProgressStyle::kLine;
-  options.colors = true;
-  options.width = [] { return 12; };
-  Progress progress(options);
+TEST_F(ProgressOnTerminalTest, ColorsTakeNoColumns) {
+  options_.style = ProgressStyle::kLine;
+  options_.colors = true;
+  options_.width = [] { return 12; };
+  Progress progress(options_);
   ProgressState state = At(7, 7);
   state.last_eval = state.best_eval = 2;
   progress.Update(state);
-  EXPECT_EQ(output, "\r7  \x1b[32meval 2\x1b[0m");
-  output.clear();
+  EXPECT_EQ(output_, "\r7  \x1b[32meval 2\x1b[0m");
+  output_.clear();
   progress.Clear();
-  EXPECT_EQ(output, absl::StrCat("\r", std::string(9, ' '), "\r"));
+  EXPECT_EQ(output_, absl::StrCat("\r", std::string(9, ' '), "\r"));
 }
 
-TEST(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
-  SimulatedClock clock;
-  Screen screen(120);
-  Progress progress(OnTerminal(&screen, 120, &clock));
+TEST_F(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
+  Progress progress(OnTerminal(&screen_, 120, &clock_));
   progress.Update(At(123456, 123456));
-  clock.Advance(absl::Seconds(1));
+  clock_.Advance(absl::Seconds(1));
   progress.Update(At(7, 7));
-  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7  train_iter 7  elapsed 0:01"));
+  EXPECT_THAT(screen_.Lines(), ElementsAre("env_step 7  train_iter 7  elapsed 0:01"));
 }
 
-TEST(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.style = ProgressStyle::kLine;
-  options.start = At(123456, 123456);
+TEST_F(ProgressOnTerminalTest, ALineInANarrowerTerminalStaysOneLine) {
+  options_.style = ProgressStyle::kLine;
+  options_.start = At(123456, 123456);
   int width = 80;
-  options.width = [&width] { return width; };
-  Progress progress(options);
+  options_.width = [&width] { return width; };
+  Progress progress(options_);
   progress.Update(At(123456, 123456));
-  clock.Advance(absl::Seconds(1));
+  clock_.Advance(absl::Seconds(1));
   width = 20;
-  output.clear();
+  output_.clear();
   progress.Update(At(123457, 123456));
-  EXPECT_EQ(output, "\r123457  1.0/s      ") << "19 columns";
+  EXPECT_EQ(output_, "\r123457  1.0/s      ") << "19 columns";
 }
 
-TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
-  SimulatedClock clock;
-  Screen screen(120);
-  Progress progress(OnTerminal(&screen, 120, &clock));
+TEST_F(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
+  Progress progress(OnTerminal(&screen_, 120, &clock_));
   progress.Update(At(123456, 1));
   progress.Clear();
-  screen.Write("message\n");
-  clock.Advance(absl::Seconds(1));
+  screen_.Write("message\n");
+  clock_.Advance(absl::Seconds(1));
   progress.Update(At(123457, 1));
-  EXPECT_THAT(screen.Lines(), ElementsAre("message", HasSubstr("env_step 123457")));
+  EXPECT_THAT(screen_.Lines(), ElementsAre("message", HasSubstr("env_step 123457")));
 }
 
-TEST(ProgressOnTerminalTest, OtherMessagesAreOnLinesOfTheirOwn) {
-  SimulatedClock clock;
+TEST_F(ProgressOnTerminalTest, OtherMessagesAreOnLinesOfTheirOwn) {
   Screen screen(60);
-  Progress progress(OnTerminal(&screen, 60, &clock));
+  Progress progress(OnTerminal(&screen, 60, &clock_));
   progress.Update(At(123456, 1));
   screen.Write(OnOwnLine("a warning", 60));
   screen.Write(OnOwnLine("another one\n", 60));
-  clock.Advance(absl::Seconds(1));
+  clock_.Advance(absl::Seconds(1));
   progress.Update(At(123457, 1));
   progress.Finish();
   EXPECT_THAT(screen.Lines(),
               ElementsAre("a warning", "another one", HasSubstr("env_step 123457"), ""));
 }
 
-TEST(ProgressToFileTest, WritesWholeLinesAtGrowingIntervals) {
-  SimulatedClock clock;
-  std::string output;
-  Progress progress(ToFile(&output, &clock));
+TEST_F(ProgressToFileTest, WritesWholeLinesAtGrowingIntervals) {
+  Progress progress(options_);
   for (int second = 0; second <= 190; ++second) {
     progress.Update(At(second, second));
-    clock.Advance(absl::Seconds(1));
+    clock_.Advance(absl::Seconds(1));
   }
   std::vector<std::string> elapsed;
-  for (const absl::string_view line : absl::StrSplit(output, '\n', absl::SkipEmpty())) {
+  for (const absl::string_view line : absl::StrSplit(output_, '\n', absl::SkipEmpty())) {
     elapsed.emplace_back(line.substr(line.find("elapsed")));
   }
   EXPECT_THAT(elapsed, ElementsAre("elapsed 0:01", "elapsed 0:03", "elapsed 0:07", "elapsed 0:15",
                                    "elapsed 0:31", "elapsed 1:03", "elapsed 2:03", "elapsed 3:03"));
-  EXPECT_THAT(output, Not(HasSubstr("\r")));
-  EXPECT_THAT(output, EndsWith("\n"));
+  EXPECT_THAT(output_, Not(HasSubstr("\r")));
+  EXPECT_THAT(output_, EndsWith("\n"));
 }
 
-TEST(ProgressToFileTest, ClearWritesNothing) {
-  SimulatedClock clock;
-  std::string output;
-  Progress progress(ToFile(&output, &clock));
-  clock.Advance(absl::Seconds(1));
+TEST_F(ProgressToFileTest, ClearWritesNothing) {
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(1));
   progress.Update(At(1, 1));
-  const std::string before = output;
+  const std::string before = output_;
   progress.Clear();
-  EXPECT_EQ(output, before);
+  EXPECT_EQ(output_, before);
 }
 
-TEST(ProgressTest, TheDestructorShowsTheLastStateOnce) {
-  SimulatedClock clock;
-  std::string output;
+TEST_F(ProgressTest, TheDestructorShowsTheLastStateOnce) {
   {
-    Progress progress(ToFile(&output, &clock));
+    Progress progress(options_);
     progress.Update(At(5, 2));
-    EXPECT_EQ(output, "");
+    EXPECT_EQ(output_, "");
     progress.Finish();
     progress.Update(At(6, 2));
     progress.Finish();
   }
-  EXPECT_EQ(output, "env_step 5  train_iter 2  elapsed 0:00\n");
+  EXPECT_EQ(output_, "env_step 5  train_iter 2  elapsed 0:00\n");
 }
 
-TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastTenSeconds) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.max_env_step = 100000;
-  Progress progress(options);
+TEST_F(ProgressTest, RateAndTimeLeftAreThoseOfTheLastTenSeconds) {
+  options_.max_env_step = 100000;
+  Progress progress(options_);
   // 80 s at 1000 steps a second, then 120 s at 10.
   int64_t env_step = 0;
   for (int second = 1; second <= 200; ++second) {
-    clock.Advance(absl::Seconds(1));
+    clock_.Advance(absl::Seconds(1));
     env_step += second <= 80 ? 1000 : 10;
     progress.Update(At(env_step, 0));
   }
-  output.clear();
+  output_.clear();
   progress.Finish();
-  EXPECT_EQ(output,
+  EXPECT_EQ(output_,
             "env_step 81200/100000 (81%)  train_iter 0  10.0 env_step/s  elapsed 3:20  "
             "left 31:20\n");
 }
 
-TEST(ProgressTest, ARunWithoutEnvStepsHasARateOfTrainIterations) {
-  SimulatedClock clock;
-  Screen screen(120);
-  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+TEST_F(ProgressTest, ARunWithoutEnvStepsHasARateOfTrainIterations) {
+  ProgressOptions options = OnTerminal(&screen_, 120, &clock_);
   options.has_env_steps = false;
   options.max_train_iter = 4000;
   Progress progress(options);
   progress.Update(At(0, 0));
-  clock.Advance(absl::Seconds(10));
+  clock_.Advance(absl::Seconds(10));
   progress.Update(At(0, 1000));
-  EXPECT_THAT(screen.Lines(),
+  EXPECT_THAT(screen_.Lines(),
               ElementsAre("train_iter 1000/4000 (25%)  100 train_iter/s  elapsed 0:10  left 0:30"));
 }
 
-TEST(ProgressTest, AResumedRunCountsFromWhereItBegan) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.start = At(40000, 20000);
-  options.max_env_step = 50000;
-  Progress progress(options);
-  clock.Advance(absl::Seconds(10));
+TEST_F(ProgressTest, AResumedRunCountsFromWhereItBegan) {
+  options_.start = At(40000, 20000);
+  options_.max_env_step = 50000;
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(10));
   progress.Update(At(41000, 20500));
-  EXPECT_EQ(output,
+  EXPECT_EQ(output_,
             "env_step 41000/50000 (82%)  train_iter 20500  100 env_step/s  elapsed 0:10  "
             "left 1:30\n");
 }
 
 // A run that was resumed is told its counters after it was begun, when no time has passed.
-TEST(ProgressTest, ShowsNoRateBeforeATenthOfASecond) {
-  SimulatedClock clock;
-  Screen screen(120);
-  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+TEST_F(ProgressTest, ShowsNoRateBeforeATenthOfASecond) {
+  ProgressOptions options = OnTerminal(&screen_, 120, &clock_);
   options.max_env_step = 90000;
   Progress progress(options);
-  clock.Advance(absl::Nanoseconds(55));
+  clock_.Advance(absl::Nanoseconds(55));
   progress.Update(At(20016, 100));
-  EXPECT_THAT(screen.Lines(),
+  EXPECT_THAT(screen_.Lines(),
               ElementsAre("env_step 20016/90000 (22%)  train_iter 100  elapsed 0:00"));
 }
 
-TEST(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.max_env_step = 1'000'000'000;
-  options.max_train_iter = 200;
-  Progress progress(options);
-  clock.Advance(absl::Seconds(10));
+TEST_F(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {
+  options_.max_env_step = 1'000'000'000;
+  options_.max_train_iter = 200;
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(10));
   progress.Update(At(1000, 100));
-  EXPECT_THAT(output, HasSubstr("train_iter 100/200 (50%)"));
-  EXPECT_THAT(output, EndsWith("left 0:10\n"));
+  EXPECT_THAT(output_, HasSubstr("train_iter 100/200 (50%)"));
+  EXPECT_THAT(output_, EndsWith("left 0:10\n"));
 }
 
-TEST(ProgressTest, SoDoesALimitOfTime) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.max_env_step = 1'000'000'000;
-  options.max_seconds = 60;
-  Progress progress(options);
-  clock.Advance(absl::Seconds(10));
+TEST_F(ProgressTest, SoDoesALimitOfTime) {
+  options_.max_env_step = 1'000'000'000;
+  options_.max_seconds = 60;
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(10));
   progress.Update(At(1000, 100));
-  EXPECT_THAT(output, EndsWith("left 0:50\n"));
+  EXPECT_THAT(output_, EndsWith("left 0:50\n"));
 }
 
 // A learner that went back to a checkpoint.
-TEST(ProgressTest, TheRateCountsFromWhereTheCountersWentBackTo) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.max_train_iter = 1000;
-  Progress progress(options);
-  clock.Advance(absl::Seconds(5));
+TEST_F(ProgressTest, TheRateCountsFromWhereTheCountersWentBackTo) {
+  options_.max_train_iter = 1000;
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(5));
   progress.Update(At(5000, 500));
-  clock.Advance(absl::Milliseconds(10));
+  clock_.Advance(absl::Milliseconds(10));
   progress.Update(At(5000, 400));
-  clock.Advance(absl::Seconds(2));
-  output.clear();
+  clock_.Advance(absl::Seconds(2));
+  output_.clear();
   progress.Update(At(5200, 420));
-  EXPECT_EQ(output,
+  EXPECT_EQ(output_,
             "env_step 5200  train_iter 420/1000 (42%)  100 env_step/s  elapsed 0:07  left 0:58\n");
 }
 
-TEST(ProgressToFileTest, WritesJsonOnceASecond) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.style = ProgressStyle::kJson;
-  options.max_env_step = 100;
-  options.values = [] {
+TEST_F(ProgressToFileTest, WritesJsonOnceASecond) {
+  options_.style = ProgressStyle::kJson;
+  options_.max_env_step = 100;
+  options_.values = [] {
     return ProgressValues{{"loss", std::numeric_limits<double>::quiet_NaN()}, {"eps", 0.5}};
   };
-  Progress progress(options);
+  Progress progress(options_);
   for (int i = 0; i < 8; ++i) {
-    clock.Advance(absl::Milliseconds(500));
+    clock_.Advance(absl::Milliseconds(500));
     ProgressState state = At(10 * (i + 1), i);
     if (i == 7) state.last_eval = state.best_eval = 9.5;
     state.detail = "the learner waits for \"data\"\xff";
     progress.Update(state);
   }
-  const std::vector<std::string> lines = absl::StrSplit(output, '\n', absl::SkipEmpty());
+  const std::vector<std::string> lines = absl::StrSplit(output_, '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines.back(),
             R"({"env_step":80,"max_env_step":100,"train_iter":7,"max_train_iter":null,)"
@@ -392,32 +359,25 @@ TEST(ProgressToFileTest, WritesJsonOnceASecond) {
             R"("values":{"loss":null,"eps":0.5},"detail":"the learner waits for \"data\"�"})");
 }
 
-TEST(ProgressToFileTest, OffWritesNothing) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.style = ProgressStyle::kOff;
-  Progress progress(options);
-  clock.Advance(absl::Seconds(100));
+TEST_F(ProgressToFileTest, OffWritesNothing) {
+  options_.style = ProgressStyle::kOff;
+  Progress progress(options_);
+  clock_.Advance(absl::Seconds(100));
   progress.Update(At(1, 1));
   progress.Finish();
-  EXPECT_EQ(output, "");
+  EXPECT_EQ(output_, "");
 }
 
-TEST(ProgressTest, ShowsNoTimeLeftWithoutProgress) {
-  SimulatedClock clock;
-  std::string output;
-  ProgressOptions options = ToFile(&output, &clock);
-  options.max_env_step = 100;
-  Progress progress(options);
-  clock.Advance(absl::Hours(1));
+TEST_F(ProgressTest, ShowsNoTimeLeftWithoutProgress) {
+  options_.max_env_step = 100;
+  Progress progress(options_);
+  clock_.Advance(absl::Hours(1));
   progress.Update(At(0, 0));
-  EXPECT_EQ(output, "env_step 0/100 (0%)  train_iter 0  0.0 env_step/s  elapsed 1:00:00\n");
+  EXPECT_EQ(output_, "env_step 0/100 (0%)  train_iter 0  0.0 env_step/s  elapsed 1:00:00\n");
 }
 
-TEST(ProgressTest, SeveralThreadsMayUpdate) {
-  std::string output;
-  ProgressOptions options = ToFile(&output, Clock::Real());
+TEST_F(ProgressTest, SeveralThreadsMayUpdate) {
+  ProgressOptions options = ToFile(&output_, Clock::Real());
   {
     Progress progress(options);
     std::vector<std::thread> threads;
@@ -428,7 +388,7 @@ TEST(ProgressTest, SeveralThreadsMayUpdate) {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  EXPECT_THAT(output, HasSubstr("env_step 999"));
+  EXPECT_THAT(output_, HasSubstr("env_step 999"));
 }
 
 TEST(ProgressToTest, AFileIsNotATerminal) {

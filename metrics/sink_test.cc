@@ -60,7 +60,7 @@ TEST(MultiSinkTest, FlushReachesEverySinkAndReturnsTheFirstError) {
   MultiSink both({first, second});
   first->set_flush_status(absl::ResourceExhaustedError("first is full"));
   second->set_flush_status(absl::InternalError("second is broken"));
-  EXPECT_THAT(both.Flush(), IsError(absl::StatusCode::kResourceExhausted, "first is full"));
+  EXPECT_THAT(both.Flush(), IsResourceExhausted("first is full"));
   EXPECT_EQ(second->flush_count(), 1);
   EXPECT_THAT(both.Flush(), IsOk());
 }
@@ -160,7 +160,7 @@ TEST(HoldingSinkTest, FlushIsThatOfTheOtherSink) {
   HoldingSink sink(inner);
   sink.Hold();
   inner->set_flush_status(absl::ResourceExhaustedError("disk full"));
-  EXPECT_THAT(sink.Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(sink.Flush(), IsResourceExhausted());
 }
 
 SinkConfig OfType(const std::string& type) {
@@ -224,8 +224,7 @@ TEST(SinkRegistryTest, RefusesWhatIsNoSink) {
   const ScopedRegistration<SinkDescriptor> none(&SinkRegistry(), "none", MakesSink(nullptr));
   EXPECT_THAT(create_sink(OfType("none"), {}),
               StatusIs(absl::StatusCode::kInternal, "the factory of sink 'none' returned none"));
-  EXPECT_THAT(create_sink(OfType("other"), {}),
-              IsError(absl::StatusCode::kNotFound, "unknown sink type 'other'"));
+  EXPECT_THAT(create_sink(OfType("other"), {}), IsNotFound("unknown sink type 'other'"));
   SinkConfig with_params = OfType("none");
   with_params.mutable_params()->PackFrom(OfType("none"));
   EXPECT_THAT(create_sink(with_params, {}),

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -245,7 +244,7 @@ TEST_F(TensorBoardTest, FlushReturnsAFullDiskAndWritingContinues) {
     sink->Scalar("a", 0, 0);
     sink->Histogram("h", 0, {1.0f});
     sink->Text("t", 0, "text");
-    EXPECT_THAT(sink->Flush(), IsError(absl::StatusCode::kResourceExhausted, "'/dev/full'"));
+    EXPECT_THAT(sink->Flush(), IsResourceExhausted("'/dev/full'"));
   }
 }
 
