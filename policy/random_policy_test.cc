@@ -128,18 +128,6 @@ TEST(RandomCollectMode, RefusesSpacesThatCannotBeSampled) {
               IsInvalid("no first field 'action'"));
 }
 
-TEST(RandomCollectMode, SeedsDifferAndASavedStateContinues) {
-  const SpecPtr spec = SpecOf(Discrete("action", 1000));
-  const auto mode = Make(spec, 1);
-  const auto other = Make(spec, 2);
-  EXPECT_NE(Act(mode.get(), 8).column<int64_t>(0), Act(other.get(), 8).column<int64_t>(0));
-  StateDict state;
-  ASSERT_THAT(mode->SaveState(&state), IsOk());
-  const Batch next = Act(mode.get(), 8);
-  ASSERT_THAT(other->LoadState(&state), IsOk());
-  EXPECT_EQ(next.column<int64_t>(0), Act(other.get(), 8).column<int64_t>(0));
-}
-
 TEST(RandomCollectMode, RefusesAnOutputOfAnotherLayoutOrTooFewRows) {
   const auto mode = Make(SpecOf(Discrete("action", 3)));
   const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), 2);

@@ -55,8 +55,8 @@ struct Case {
   const char* content;
   bool continuous;
   const char* field;
-  const char* setting;
-  bool collects;
+  const char* setting = nullptr;  // none: that of the same name as the field
+  bool collects = false;
 };
 
 TEST(ScheduledPolicies, TurnSchedulesIntoSettings) {
@@ -66,40 +66,28 @@ TEST(ScheduledPolicies, TurnSchedulesIntoSettings) {
       absl::StrCat("actor_critic {", kModel, " entropy_weight: 0.01 } target_entropy: 1");
   const std::string continuous = absl::StrCat("continuous {", kModel, "}");
   const Case kCases[] = {
-      {"dqn", "DqnConfig", kModel, false, "learning_rate", "lr", false},
-      {"dqn", "DqnConfig", kModel, false, "eps", "eps", true},
-      {"cql", "CqlConfig", dqn.c_str(), false, "learning_rate", "lr", false},
-      {"bc", "BcConfig", kModel, false, "learning_rate", "lr", false},
-      {"ppo", "PpoConfig", actor_critic.c_str(), false, "learning_rate", "lr", false},
-      {"ppo", "PpoConfig", actor_critic.c_str(), false, "clip_ratio", "clip_ratio", false},
-      {"ppo", "PpoConfig", target.c_str(), false, "target_entropy", "target_entropy", false},
-      {"a2c", "A2cConfig", actor_critic.c_str(), true, "entropy_weight", "entropy_weight", false},
-      {"impala", "ImpalaConfig", actor_critic.c_str(), true, "learning_rate", "lr", false},
-      {"sac", "SacConfig", continuous.c_str(), true, "actor_learning_rate", "actor_learning_rate",
-       false},
-      {"sac", "SacConfig", continuous.c_str(), true, "alpha_learning_rate", "alpha_learning_rate",
-       false},
-      {"sac", "SacConfig", continuous.c_str(), true, "target_entropy", "target_entropy", false},
-      {"td3", "Td3Config", continuous.c_str(), true, "critic_learning_rate", "critic_learning_rate",
-       false},
-      {"ddpg", "DdpgConfig", continuous.c_str(), true, "exploration_noise", "exploration_noise",
-       true},
-      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "actor_learning_rate",
-       "actor_learning_rate", false},
-      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "critic_learning_rate",
-       "critic_learning_rate", false},
-      {"iql", "IqlConfig", continuous.c_str(), true, "actor_learning_rate", "actor_learning_rate",
-       false},
-      {"iql", "IqlConfig", continuous.c_str(), true, "critic_learning_rate", "critic_learning_rate",
-       false},
-      {"discrete_sac", "DiscreteSacConfig", kModel, false, "actor_learning_rate",
-       "actor_learning_rate", false},
-      {"discrete_sac", "DiscreteSacConfig", kModel, false, "critic_learning_rate",
-       "critic_learning_rate", false},
-      {"discrete_sac", "DiscreteSacConfig", kModel, false, "alpha_learning_rate",
-       "alpha_learning_rate", false},
-      {"discrete_sac", "DiscreteSacConfig", kModel, false, "target_entropy", "target_entropy",
-       false},
+      {"dqn", "DqnConfig", kModel, false, "learning_rate", "lr"},
+      {"dqn", "DqnConfig", kModel, false, "eps", nullptr, true},
+      {"cql", "CqlConfig", dqn.c_str(), false, "learning_rate", "lr"},
+      {"bc", "BcConfig", kModel, false, "learning_rate", "lr"},
+      {"ppo", "PpoConfig", actor_critic.c_str(), false, "learning_rate", "lr"},
+      {"ppo", "PpoConfig", actor_critic.c_str(), false, "clip_ratio"},
+      {"ppo", "PpoConfig", target.c_str(), false, "target_entropy"},
+      {"a2c", "A2cConfig", actor_critic.c_str(), true, "entropy_weight"},
+      {"impala", "ImpalaConfig", actor_critic.c_str(), true, "learning_rate", "lr"},
+      {"sac", "SacConfig", continuous.c_str(), true, "actor_learning_rate"},
+      {"sac", "SacConfig", continuous.c_str(), true, "alpha_learning_rate"},
+      {"sac", "SacConfig", continuous.c_str(), true, "target_entropy"},
+      {"td3", "Td3Config", continuous.c_str(), true, "critic_learning_rate"},
+      {"ddpg", "DdpgConfig", continuous.c_str(), true, "exploration_noise", nullptr, true},
+      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "actor_learning_rate"},
+      {"td3bc", "Td3BcConfig", continuous.c_str(), true, "critic_learning_rate"},
+      {"iql", "IqlConfig", continuous.c_str(), true, "actor_learning_rate"},
+      {"iql", "IqlConfig", continuous.c_str(), true, "critic_learning_rate"},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "actor_learning_rate"},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "critic_learning_rate"},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "alpha_learning_rate"},
+      {"discrete_sac", "DiscreteSacConfig", kModel, false, "target_entropy"},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(absl::StrCat(c.policy, " ", c.field));
@@ -107,17 +95,17 @@ TEST(ScheduledPolicies, TurnSchedulesIntoSettings) {
         absl::StrCat("type: '", c.policy, "' ", Params(c.params, c.content), Half(c.field));
     DING_ASSERT_OK_AND_ASSIGN(const auto policy,
                               Create(config, c.continuous ? TwoNumbers() : DiscreteAction(4)));
+    const char* const setting = c.setting == nullptr ? c.field : c.setting;
     const NamedValues info = {{"envstep", 60}, {"learner_step", 7}};
     CommandMode* const command = policy->command_mode();
     const NamedValues learn = command->GetSettingLearn(info);
     const NamedValues collect = command->GetSettingCollect(info);
-    EXPECT_NEAR((c.collects ? collect : learn).GetOr(c.setting, -1), 0.35, 1e-12);
-    EXPECT_FALSE((c.collects ? learn : collect).Get(c.setting).has_value());
-    EXPECT_THAT(Create(absl::StrCat(config, "schedule { field: 'gamma' type: 'linear' steps: 1 }"),
-                       c.continuous ? TwoNumbers() : DiscreteAction(4)),
-                IsInvalid("schedule[1].field is 'gamma', expected a field that may "
-                          "change",
-                          c.field));
+    EXPECT_NEAR((c.collects ? collect : learn).GetOr(setting, -1), 0.35, 1e-12);
+    EXPECT_FALSE((c.collects ? learn : collect).Get(setting).has_value());
+    EXPECT_THAT(
+        Create(absl::StrCat(config, "schedule { field: 'gamma' type: 'linear' steps: 1 }"),
+               c.continuous ? TwoNumbers() : DiscreteAction(4)),
+        IsInvalid("schedule[1].field is 'gamma', expected a field that may change", c.field));
   }
 }
 

@@ -122,8 +122,7 @@ TEST_P(ActorCaseTest, DrawsAsTheCollectMode) {
   options.sample = true;
   options.seed = 7;
   if (absl::StartsWith(GetParam().name, "Rainbow")) {
-    EXPECT_THAT(Actor::Load(path_, options).status(),
-                IsError(absl::StatusCode::kFailedPrecondition, "explores by noise"));
+    EXPECT_THAT(Actor::Load(path_, options).status(), IsFailedPrecondition("explores by noise"));
     return;
   }
   if (absl::StartsWith(GetParam().name, "Iqn")) GTEST_SKIP() << "it collects at random fractions";
@@ -188,7 +187,7 @@ TEST_F(ActorTest, ABadObservationChangesNoState) {
     DING_ASSERT_OK_AND_ASSIGN(const ColumnsView expected, undisturbed->Act(obs.view()));
     DING_ASSERT_OK_AND_ASSIGN(const ColumnsView action, actor->Act(obs.view()));
     EXPECT_EQ(ActionsOf(action), ActionsOf(expected));
-    EXPECT_THAT(actor->Act(bad.view()).status(), StatusIs(absl::StatusCode::kInternal));
+    EXPECT_THAT(actor->Act(bad.view()).status(), IsInternal());
   }
 }
 
@@ -257,8 +256,7 @@ TEST_F(ActorTest, RefusesACheckpointOfAnotherVersion) {
   text.replace(text.find(version), version.size(), "\"major_version\": 2");
   text.resize(text.rfind(",\n"));
   ASSERT_THAT(WriteFileAtomically(manifest, text + internal_data::ManifestEnd(text)), IsOk());
-  EXPECT_THAT(Actor::Load(path_).status(),
-              IsError(absl::StatusCode::kFailedPrecondition, "version"));
+  EXPECT_THAT(Actor::Load(path_).status(), IsFailedPrecondition("version"));
 }
 
 std::vector<float> RandomFloats(int64_t size, Rng* rng) {

@@ -67,9 +67,8 @@ TEST(DescribeActor, NamesThePolicyWhoseDescriptionThrows) {
   PolicyConfig config;
   config.set_type("of_a_user");
   EXPECT_THAT(DescribeActor(config, **MakeSpec({Discrete("action", 2)})).status(),
-              IsError(absl::StatusCode::kInternal,
-                      "the description of the actor of policy 'of_a_user' threw an "
-                      "exception: out of ideas"));
+              IsInternal("the description of the actor of policy 'of_a_user' threw an "
+                         "exception: out of ideas"));
 }
 
 TEST(DescribeActor, NamesWhatNoActorPlays) {
@@ -206,8 +205,7 @@ TEST(ActorDescription, NamesWhatIsWrong) {
 
 TEST(ActorDescription, AProblemIsTheReasonWhyNoActorPlays) {
   EXPECT_THAT(ActorDescriptionFromJson(ActorProblemToJson("network 'mine' is special")).status(),
-              IsError(absl::StatusCode::kFailedPrecondition,
-                      "no actor can play it: network 'mine' is special"));
+              IsFailedPrecondition("no actor can play it: network 'mine' is special"));
 }
 
 // The other heads are tested with the policies that have them (actor_test.cc).
@@ -309,7 +307,7 @@ TEST_F(TanhHeadTest, NamesWhatIsNotFiniteAndWhatDoesNotFit) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const BatchBuilder outputs = Outputs(*head, {{0, 0, 0, 0}, {0, 0, 0, nan}});
   EXPECT_THAT(head->Best(outputs.view(), {}, actions_.view()),
-              IsError(absl::StatusCode::kInternal, "'log_std' of row 1 is nan"));
+              IsInternal("'log_std' of row 1 is nan"));
   const SpecPtr discrete = *MakeSpec({Discrete("action", 2)});
   for (const char* const type : {"tanh", "tanh_normal", "normal", "squashed_normal"}) {
     EXPECT_THAT(MakeActionHead(type, discrete).status(), IsInvalid(type));

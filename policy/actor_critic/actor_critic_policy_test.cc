@@ -159,7 +159,7 @@ TEST(ActorCriticPolicy, NamesRowsWithNonFiniteValues) {
   rows.column<float>(rows.spec().size() - 1)[7] = kNan;
   data.rows = std::move(rows).Seal(12);
   EXPECT_THAT(policy->collect_mode()->GetTrainSample(data),
-              IsError(absl::StatusCode::kInternal, "'reward', row 7 holds nan"));
+              IsInternal("'reward', row 7 holds nan"));
 }
 
 TEST(ActorCriticPolicy, TheFirstStepHasTheRatioOne) {
@@ -286,7 +286,7 @@ TEST(ActorCriticPolicy, AFailedStepUndoesTheStepsBeforeIt) {
   builder.column<float>(*good.spec().Find("adv"))[4] = -3e38f;
   builder.column<float>(*good.spec().Find("log_prob"))[4] = -9;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(builder).Seal(12), {}, &steps),
-              IsError(absl::StatusCode::kInternal, "minibatch"));
+              IsInternal("minibatch"));
   EXPECT_TRUE(SameState(before, Saved(policy.get())));
 }
 

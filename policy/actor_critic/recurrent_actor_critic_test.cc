@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -422,7 +421,7 @@ TEST(Samples, SamplesThatDoNotFitAreRefused) {
   infinite.column<float>(*batch.spec().Find(kColumnRnnState))[7] =
       std::numeric_limits<float>::infinity();
   EXPECT_THAT(learn->Forward(std::move(infinite).Seal(16).AsSequences(4), {}, &steps),
-              IsError(absl::StatusCode::kInternal, "'rnn_state', row 2 holds inf"));
+              IsInternal("'rnn_state', row 2 holds inf"));
 }
 
 TEST(EnvIds, AreNeededToFindTheStates) {

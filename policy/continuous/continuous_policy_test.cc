@@ -193,8 +193,7 @@ TEST_F(CriticEnsembleTest, RefusesNumbersOfCriticsAndObservationsThatDoNotFit) {
 
 TEST_F(CriticEnsembleTest, RefusesWhatDoesNotFitInMemory) {
   EXPECT_THAT(CheckFitsInMemory(1000, 24000), IsOk());
-  EXPECT_THAT(CheckFitsInMemory(1000, 23999),
-              IsError(absl::StatusCode::kResourceExhausted, "24000 bytes", "23999"));
+  EXPECT_THAT(CheckFitsInMemory(1000, 23999), IsResourceExhausted("24000 bytes", "23999"));
 }
 
 struct Noise {

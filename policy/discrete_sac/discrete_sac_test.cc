@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -214,24 +213,22 @@ TEST(DiscreteSacTest, ErrorsNameTheIterationAndTheRow) {
   const Batch batch = Transitions(VectorObservation());
   const_cast<float&>(batch.column<float>("reward")[1]) = std::numeric_limits<float>::quiet_NaN();
   std::vector<LearnStep> steps;
-  EXPECT_THAT(
-      sac.policy->learn_mode()->Forward(batch, {}, &steps),
-      IsError(absl::StatusCode::kInternal, "discrete_sac, train iteration 1", "'reward', row 1"));
+  EXPECT_THAT(sac.policy->learn_mode()->Forward(batch, {}, &steps),
+              IsInternal("discrete_sac, train iteration 1", "'reward', row 1"));
 }
 
 TEST(DiscreteSacTest, RefusesOptionsThatAreOutOfRange) {
-  const auto expect = [](const DiscreteSacOptions& options, const std::string& text) {
-    EXPECT_THAT(Create(options, VectorObservation()).status(), IsInvalid(text));
-  };
   DiscreteSacOptions options = Options();
   options.alpha = 0;
-  expect(options, "alpha is 0");
+  EXPECT_THAT(Create(options, VectorObservation()).status(), IsInvalid("alpha is 0"));
   options = Options();
   options.target_entropy = 1.2;
-  expect(options, "target_entropy is 1.2, must be in [0, 1.09861], the entropy of 3 equally");
+  EXPECT_THAT(
+      Create(options, VectorObservation()).status(),
+      IsInvalid("target_entropy is 1.2, must be in [0, 1.09861], the entropy of 3 equally"));
   options = Options();
   options.target_update_theta = 0;
-  expect(options, "theta is 0");
+  EXPECT_THAT(Create(options, VectorObservation()).status(), IsInvalid("theta is 0"));
 }
 
 PolicyConfig Config(const std::string& params) {

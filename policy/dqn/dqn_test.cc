@@ -38,6 +38,10 @@ std::unique_ptr<DqnPolicy> MakeDqn(const DqnOptions& options, int64_t inputs = k
   return *DqnPolicy::Create(std::move(network), DiscreteAction(actions), options);
 }
 
+Batch Transitions(int64_t rows, uint64_t seed) {
+  return MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), rows, seed);
+}
+
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
 
 // Returns the batch with a column "weight".
@@ -91,16 +95,11 @@ TEST_P(DqnLoss, LossAndGradientEqualTheDefinition) {
   std::vector<LearnStep> steps;
   // Train first, so that the network differs from the target network.
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    ASSERT_THAT(
-        policy->learn_mode()->Forward(
-            MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, seed), {},
-            &steps),
-        IsOk());
+    ASSERT_THAT(policy->learn_mode()->Forward(Transitions(8, seed), {}, &steps), IsOk());
   }
   std::vector<float> weights;
   for (int i = 0; i < 32; ++i) weights.push_back(0.1f + 0.03f * static_cast<float>(i));
-  const Batch batch = WithWeights(
-      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 32, 77), weights);
+  const Batch batch = WithWeights(Transitions(32, 77), weights);
   const std::vector<float> before = Copy(policy->network().parameters());
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
 
@@ -124,8 +123,7 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWithoutWeights) {
   options.learn.priority = true;
   const auto policy = MakeDqn(options);
   const auto unweighted = MakeDqn(options);
-  const Batch batch =
-      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1);
+  const Batch batch = Transitions(5, 1);
   std::vector<LearnStep> steps, unweighted_steps;
   ASSERT_THAT(unweighted->learn_mode()->Forward(batch, {}, &unweighted_steps), IsOk());
   ASSERT_THAT(policy->learn_mode()->Forward(WithWeights(batch, {0, 0, 0, 0, 0}), {}, &steps),
@@ -147,8 +145,7 @@ TEST(Dqn, ReportsTheTdErrorsAndEveryTenthTimeTheGradientNorm) {
   const auto policy = MakeDqn(options);
   std::vector<LearnStep> steps;
   for (int iter = 1; iter <= 20; ++iter) {
-    const Batch batch = MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5,
-                                            static_cast<uint64_t>(iter));
+    const Batch batch = Transitions(5, static_cast<uint64_t>(iter));
     ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
     ASSERT_EQ(steps[0].histograms.size(), 1u);
     EXPECT_EQ(steps[0].histograms[0].first, "td_error");
@@ -169,10 +166,7 @@ TEST(Dqn, ReportsTheTdErrorsAndEveryTenthTimeTheGradientNorm) {
 TEST(Dqn, ReportsNoPrioritiesUnlessConfigured) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  ASSERT_THAT(policy->learn_mode()->Forward(
-                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1),
-                  {}, &steps),
-              IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(Transitions(5, 1), {}, &steps), IsOk());
   EXPECT_TRUE(steps[0].priority.empty());
 }
 
@@ -195,8 +189,7 @@ TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
   std::vector<float> soft_target = hard_target;
   std::vector<LearnStep> steps;
   for (int iter = 1; iter <= 7; ++iter) {
-    const Batch batch =
-        MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, iter);
+    const Batch batch = Transitions(8, iter);
     ASSERT_THAT(hard->learn_mode()->Forward(batch, {}, &steps), IsOk());
     ASSERT_THAT(soft->learn_mode()->Forward(batch, {}, &steps), IsOk());
     if (iter % 3 == 0) hard_target = Saved(hard.get(), "model/linear/weight");
@@ -227,10 +220,7 @@ TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
   options.grad_clip_norm = 0.01;
   const auto policy = MakeDqn(options);
   std::vector<LearnStep> steps;
-  ASSERT_THAT(policy->learn_mode()->Forward(
-                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, 1),
-                  {}, &steps),
-              IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(Transitions(8, 1), {}, &steps), IsOk());
   double squares = 0;
   for (const float g : policy->network().gradients()) squares += static_cast<double>(g) * g;
   EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
@@ -377,8 +367,7 @@ TEST(Dqn, CommandModeReturnsEpsilonByEnvStep) {
 TEST(Dqn, NonFiniteDataNamesIterationColumnAndRow) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  const Batch good =
-      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 6, 1);
+  const Batch good = Transitions(6, 1);
   ASSERT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsOk());
   const std::vector<float> parameters = Copy(policy->network().parameters());
   for (const char* column : {"obs", "next_obs", "reward", "discount"}) {
@@ -389,31 +378,27 @@ TEST(Dqn, NonFiniteDataNamesIterationColumnAndRow) {
     builder.column<float>(index)[4 * elements] = std::numeric_limits<float>::infinity();
     const Batch bad = std::move(builder).Seal(good.rows());
     EXPECT_THAT(policy->learn_mode()->Forward(bad, {}, &steps),
-                IsError(absl::StatusCode::kInternal, "train iteration 2",
-                        std::string("'") + column + "', row 4 holds inf"));
+                IsInternal("train iteration 2", std::string("'") + column + "', row 4 holds inf"));
     EXPECT_EQ(Copy(policy->network().parameters()), parameters);
   }
 }
 
 TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   const auto policy = MakeDqn({});
-  const Batch good =
-      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 1, 1);
+  const Batch good = Transitions(1, 1);
   BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 1);
   CopyRows(good.view(), builder.view(), 0);
   builder.column<float>(*good.spec().Find("reward"))[0] = std::numeric_limits<float>::max();
   const Batch huge = std::move(builder).Seal(1);
   std::vector<float> parameters = Copy(policy->network().parameters());
   std::vector<LearnStep> steps;
-  EXPECT_THAT(policy->learn_mode()->Forward(huge, {}, &steps),
-              IsError(absl::StatusCode::kInternal, "gradient"));
+  EXPECT_THAT(policy->learn_mode()->Forward(huge, {}, &steps), IsInternal("gradient"));
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 
   const absl::Span<float> live = policy->network().parameters();
   std::fill(live.begin(), live.end(), std::numeric_limits<float>::infinity());
   parameters = Copy(live);
-  EXPECT_THAT(policy->learn_mode()->Forward(good, {}, &steps),
-              IsError(absl::StatusCode::kInternal, "the loss is", "row 0"));
+  EXPECT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsInternal("the loss is", "row 0"));
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 }
 

@@ -72,8 +72,7 @@ TEST_F(ExporterTest, WritesTheFilesAndTheGoldenRows) {
 TEST_F(ExporterTest, NamesTheFormatsThatThereAre) {
   Save(FindActorCase("Bc"));
   EXPECT_THAT(ExportCheckpoint(path_, "tflite", path_).status(),
-              IsError(absl::StatusCode::kNotFound,
-                      "unknown export format type 'tflite'; this program has: c, onnx"));
+              IsNotFound("unknown export format type 'tflite'; this program has: c, onnx"));
 }
 
 TEST_F(ExporterTest, AnExporterOfAUserThatThrowsOrReturnsNoneIsNamed) {
@@ -85,11 +84,9 @@ TEST_F(ExporterTest, AnExporterOfAUserThatThrowsOrReturnsNoneIsNamed) {
   EXPECT_THAT(refusal([](const ActorModel&) -> absl::StatusOr<std::vector<ExportedFile>> {
                 throw std::runtime_error("out of ideas");
               }),
-              IsError(absl::StatusCode::kInternal,
-                      "export format 'mine' threw an exception: out of ideas"));
+              IsInternal("export format 'mine' threw an exception: out of ideas"));
   EXPECT_THAT(refusal([](const ActorModel&) { return std::vector<ExportedFile>(); }),
-              IsError(absl::StatusCode::kInternal,
-                      "export format 'mine' returned no files, expected at least one"));
+              IsInternal("export format 'mine' returned no files, expected at least one"));
 }
 
 TEST_F(ExporterTest, CNamesTheLayerThatItCannotHold) {

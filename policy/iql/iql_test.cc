@@ -182,18 +182,15 @@ TEST(IqlTest, CollectsAsItEvaluates) {
 }
 
 TEST(IqlTest, RefusesOptionsThatAreOutOfRange) {
-  const auto expect = [](const IqlOptions& options, const std::string& text) {
-    EXPECT_THAT(Create(options).status(), IsInvalid(text));
-  };
   IqlOptions options = Options();
   options.expectile = 1;
-  expect(options, "expectile is 1");
+  EXPECT_THAT(Create(options).status(), IsInvalid("expectile is 1"));
   options = Options();
   options.beta = -1;
-  expect(options, "beta is -1");
+  EXPECT_THAT(Create(options).status(), IsInvalid("beta is -1"));
   options = Options();
   options.base.actor_update_freq = 2;
-  expect(options, "actor_update_freq is 2");
+  EXPECT_THAT(Create(options).status(), IsInvalid("actor_update_freq is 2"));
 }
 
 PolicyConfig Config(const std::string& params) {

@@ -437,7 +437,7 @@ TEST(MlpTest, RefusesAnInputGradientOfAnotherSize) {
   EXPECT_THAT(mlp->BackwardToInput(output.view(), 1, absl::MakeSpan(d_input)),
               IsInvalid("11", "9"));
   EXPECT_THAT(mlp->BackwardToInput(output.view().Slice(0, 2), 0, absl::MakeSpan(d_input)),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              IsFailedPrecondition());
 }
 
 TEST(MlpTest, APartWorksOnTheParametersOfTheWhole) {
@@ -536,7 +536,7 @@ TEST(MlpFactoryTest, ATorchNetworkNamesTheProgramThatHasIt) {
 TEST(MlpFactoryTest, AnUnknownTypeListsTheLinkedOnes) {
   NetworkConfig config;
   config.set_type("mpl");
-  EXPECT_THAT(Create(config), IsError(absl::StatusCode::kNotFound, "mpl", "mlp"));
+  EXPECT_THAT(Create(config), IsNotFound("mpl", "mlp"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
@@ -209,24 +208,20 @@ TEST(Td3Test, ErrorsNameTheAlgorithm) {
   const Batch batch = Transitions();
   const_cast<float&>(batch.column<float>("action")[2]) = std::numeric_limits<float>::quiet_NaN();
   std::vector<LearnStep> steps;
-  EXPECT_THAT(
-      ddpg.policy->learn_mode()->Forward(batch, {}, &steps),
-      IsError(absl::StatusCode::kInternal, "ddpg, train iteration 1", "'action', row 1 holds nan"));
+  EXPECT_THAT(ddpg.policy->learn_mode()->Forward(batch, {}, &steps),
+              IsInternal("ddpg, train iteration 1", "'action', row 1 holds nan"));
 }
 
 TEST(Td3Test, RefusesOptionsThatAreOutOfRange) {
-  const auto expect = [](const Td3Options& options, const std::string& text) {
-    EXPECT_THAT(Create(options).status(), IsInvalid(text));
-  };
   Td3Options options = Options();
   options.exploration_noise = -1;
-  expect(options, "exploration_noise is -1");
+  EXPECT_THAT(Create(options).status(), IsInvalid("exploration_noise is -1"));
   options = Options();
   options.target_noise_clip = std::numeric_limits<double>::infinity();
-  expect(options, "target_noise_clip is inf");
+  EXPECT_THAT(Create(options).status(), IsInvalid("target_noise_clip is inf"));
   options = Options();
   options.base.target_delay = 0;
-  expect(options, "target_delay is 0");
+  EXPECT_THAT(Create(options).status(), IsInvalid("target_delay is 0"));
 }
 
 class Td3Factory : public testing::Test {

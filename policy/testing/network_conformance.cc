@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -219,19 +218,15 @@ TEST_P(NetworkConformance, InferBetweenForwardAndBackwardChangesNothing) {
 
 TEST_P(NetworkConformance, BackwardNeedsAForwardOfAsManyRows) {
   const BatchBuilder d_output = RandomRows(network_->output_spec(), 4, 1);
-  EXPECT_THAT(network_->Backward(d_output.view()),
-              IsError(absl::StatusCode::kFailedPrecondition, "Forward"));
+  EXPECT_THAT(network_->Backward(d_output.view()), IsFailedPrecondition("Forward"));
   const BatchBuilder input = RandomRows(network_->input_spec(), 5, 2);
   InferValues(network_.get(), input.view());
-  EXPECT_THAT(network_->Backward(d_output.view()),
-              IsError(absl::StatusCode::kFailedPrecondition, "Forward"));
+  EXPECT_THAT(network_->Backward(d_output.view()), IsFailedPrecondition("Forward"));
   const BatchBuilder output = RandomRows(network_->output_spec(), 5, 3);
   ASSERT_THAT(network_->Forward(input.view(), output.view()), IsOk());
-  EXPECT_THAT(network_->Backward(d_output.view()),
-              IsError(absl::StatusCode::kFailedPrecondition, "4 rows"));
+  EXPECT_THAT(network_->Backward(d_output.view()), IsFailedPrecondition("4 rows"));
   ASSERT_THAT(network_->Backward(output.view()), IsOk());
-  EXPECT_THAT(network_->Backward(output.view()),
-              IsError(absl::StatusCode::kFailedPrecondition, "Forward"));
+  EXPECT_THAT(network_->Backward(output.view()), IsFailedPrecondition("Forward"));
 }
 
 TEST_P(NetworkConformance, AddressesStayTheSame) {

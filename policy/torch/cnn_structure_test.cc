@@ -33,10 +33,6 @@ absl::StatusOr<CnnStructure> Make(const CnnOptions& options, std::vector<FieldSp
   return MakeCnnStructure(options, *MakeSpec(std::move(input)), *MakeSpec({Box("q", {3})}));
 }
 
-testing::Matcher<absl::StatusOr<CnnStructure>> Refused(const std::string& sentence) {
-  return IsInvalid(sentence);
-}
-
 TEST(CnnStructureTest, HasTheShapesOfConvolutions) {
   // The three layers of Mnih et al. 2015, whose shapes are known.
   DING_ASSERT_OK_AND_ASSIGN(
@@ -72,12 +68,12 @@ TEST(CnnStructureTest, VectorsBypassTheConvolutions) {
 TEST(CnnStructureTest, RefusesAKernelThatDoesNotFitNamingTheShape) {
   EXPECT_THAT(
       Make(Options({{16, 12}}), {Picture("obs", {1, 10, 10})}),
-      Refused("input 'obs' uint8[1, 10, 10]: conv[0] has kernel 12, larger than the 10 x 10 "
-              "picture"));
+      IsInvalid("input 'obs' uint8[1, 10, 10]: conv[0] has kernel 12, larger than the 10 x 10 "
+                "picture"));
   EXPECT_THAT(Make(Options({{16, 4, 2}, {16, 5}}), {Picture("obs", {1, 10, 10})}),
-              Refused("conv[1] has kernel 5, larger than the 4 x 4 picture that conv[0] leaves"));
+              IsInvalid("conv[1] has kernel 5, larger than the 4 x 4 picture that conv[0] leaves"));
   EXPECT_THAT(Make(Options({{16, 8, 1, 1}}), {Picture("obs", {1, 20, 5})}),
-              Refused("conv[0] has kernel 8, larger than the 22 x 7 picture with its padding"));
+              IsInvalid("conv[0] has kernel 8, larger than the 22 x 7 picture with its padding"));
   // The largest kernel that fits.
   EXPECT_THAT(Make(Options({{16, 7, 1, 1}}), {Picture("obs", {1, 20, 5})}), IsOk());
 }
@@ -86,45 +82,46 @@ TEST(CnnStructureTest, RefusesFieldsThatItCannotRead) {
   EXPECT_THAT(
       Make(Options({{16, 3}}), {Picture("obs/image", {10, 10}), Discrete("obs/room", 4)}),
       IsInvalid("input 'obs/image' is uint8[10, 10]", "input 'obs/room' is int64[] in 0..3"));
-  EXPECT_THAT(Make(Options({{16, 3}}), {Box("obs", {4})}), Refused("no input is a picture"));
+  EXPECT_THAT(Make(Options({{16, 3}}), {Box("obs", {4})}), IsInvalid("no input is a picture"));
 }
 
 TEST(CnnStructureTest, RefusesLayerNormalization) {
   CnnOptions options = Options({{16, 3}});
   options.mlp.layer_norm = true;
   EXPECT_THAT(Make(options, {Picture("obs", {1, 10, 10})}),
-              Refused("network 'torch_cnn' has no dropout or layer normalization"));
+              IsInvalid("network 'torch_cnn' has no dropout or layer normalization"));
 }
 
 TEST(CnnStructureTest, PicturesThatNeedTooMuchMemory_AreRefusedWithTheirSize) {
   // The second convolution leaves few features, and so few weights: a checkpoint of some kB can ask
   // for this.
-  EXPECT_THAT(Make(Options({{1, 1}, {1, 1, 1024}}), {Picture("obs", {1, 16384, 16384})}),
-              Refused("input 'obs' uint8[1, 16384, 16384]: it is a picture of 1 x 16384 x 16384"));
+  EXPECT_THAT(
+      Make(Options({{1, 1}, {1, 1, 1024}}), {Picture("obs", {1, 16384, 16384})}),
+      IsInvalid("input 'obs' uint8[1, 16384, 16384]: it is a picture of 1 x 16384 x 16384"));
   EXPECT_THAT(Make(Options({{64, 1}, {1, 1, 512}}), {Picture("obs", {1, 3000, 3000})}),
-              Refused("the output of conv[0] is a picture of 64 x 3000 x 3000"));
+              IsInvalid("the output of conv[0] is a picture of 64 x 3000 x 3000"));
   const int64_t wide = int64_t{1} << 39;
   EXPECT_THAT(Make(Options({{1, 1024, 1024}}), {Picture("obs", {1, 1, wide})}),
-              Refused("larger than the 1 x 549755813888 picture"));
+              IsInvalid("larger than the 1 x 549755813888 picture"));
   EXPECT_THAT(Make(Options({{1, 1}}), {Picture("obs", {1, 1, wide})}),
-              Refused("1 x 1 x 549755813888"));
+              IsInvalid("1 x 1 x 549755813888"));
   EXPECT_THAT(Make(Options({{16, 3, 4}, {16, 3, 4}}), {Picture("obs", {3, 1024, 1024})}), IsOk());
 }
 
 TEST(CnnStructureTest, ReportsEveryOptionOutOfRange) {
-  EXPECT_THAT(Make(Options({}), {Picture("obs", {1, 10, 10})}), Refused("there is no conv"));
+  EXPECT_THAT(Make(Options({}), {Picture("obs", {1, 10, 10})}), IsInvalid("there is no conv"));
   EXPECT_THAT(
       Make(Options({{0, 3}, {8, 0}, {8, 3, 0}, {8, 3, 1, 3}}), {Picture("obs", {1, 10, 10})}),
       IsInvalid("conv[0].channels is 0", "conv[1].kernel is 0", "conv[2].stride is 0",
                 "conv[3].padding is 3; it must be in 0..2"));
   EXPECT_THAT(Make(Options({{65536, 200}, {65536, 200}}), {Picture("obs", {3, 500, 500})}),
-              Refused("conv[0] has 65536 x 3 x 200 x 200 weights"));
+              IsInvalid("conv[0] has 65536 x 3 x 200 x 200 weights"));
   // 2^16 x 2^40 x 2^20 weights.
   EXPECT_THAT(Make(Options({{65536, 1024, 1, 1023}}), {Picture("obs", {int64_t{1} << 40, 1, 1})}),
-              Refused("conv[0] has 65536 x 1099511627776 x 1024 x 1024 weights"));
+              IsInvalid("conv[0] has 65536 x 1099511627776 x 1024 x 1024 weights"));
   CnnOptions bad_mlp = Options({{8, 3}});
   bad_mlp.mlp.head_layer_num = -1;
-  EXPECT_THAT(Make(bad_mlp, {Picture("obs", {1, 10, 10})}), Refused("head_layer_num is -1"));
+  EXPECT_THAT(Make(bad_mlp, {Picture("obs", {1, 10, 10})}), IsInvalid("head_layer_num is -1"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -221,11 +220,10 @@ TEST_F(SpoiltTest, FailuresOfAModuleBecomeErrors) {
                {Spoilt::How::kNoOutput, "0 outputs, expected 1"}};
   for (const auto& test_case : cases) {
     how_ = test_case.how;
-    const auto fails = IsError(absl::StatusCode::kInternal, "'spoilt'", test_case.message);
+    const auto fails = IsInternal("'spoilt'", test_case.message);
     EXPECT_THAT(network_->Infer(input_.view(), output_.view()), fails);
     EXPECT_THAT(network_->Forward(input_.view(), output_.view()), fails);
-    EXPECT_THAT(network_->Backward(output_.view()),
-                StatusIs(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(network_->Backward(output_.view()), IsFailedPrecondition());
   }
   how_ = Spoilt::How::kNot;
   EXPECT_THAT(network_->Infer(input_.view(), output_.view()), IsOk());
@@ -266,7 +264,7 @@ TEST(TorchNetworkTest, RefusesModulesThatItCannotSave) {
   EXPECT_THAT(MakeTorchNetwork(
                   "throws", []() -> TorchModule { throw std::runtime_error("no weights file"); },
                   input, output, 0),
-              IsError(absl::StatusCode::kInternal, "no weights file"));
+              IsInternal("no weights file"));
   EXPECT_THAT(MakeTorchNetwork(
                   "none", [] { return TorchModule(); }, input, output, 0),
               IsInvalid("no module"));

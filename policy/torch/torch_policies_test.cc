@@ -327,8 +327,7 @@ TEST(CnnPolicies, RefusesANetworkThatDoesNotFitWithTheFieldAndItsShape) {
     FieldSpec picture = Box("obs/image", {2, 2, 6});
     picture.dtype = DType::kUint8;
     EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), DiscreteAction(), 0, PolicyModes()}),
-                IsInvalid("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has "
-                          "kernel 3"));
+                IsInvalid("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has kernel 3"));
   }
 }
 
