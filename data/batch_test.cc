@@ -109,8 +109,7 @@ TEST(BatchBuilder, SealsFewerRowsThanItsCapacity) {
 }
 
 void ExpectNoMemoryFor(int64_t rows) {
-  EXPECT_THAT(BatchBuilder::Create(TestSpec(), rows),
-              IsError(absl::StatusCode::kResourceExhausted, "rows of 21 bytes"));
+  EXPECT_THAT(BatchBuilder::Create(TestSpec(), rows), IsResourceExhausted("rows of 21 bytes"));
 }
 
 TEST(BatchBuilder, ReturnsAnErrorForASizeThatOverflows) {

@@ -98,15 +98,14 @@ TEST_F(CheckpointTest, TheManifestCanBeReadAlone) {
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointInfo info, CheckpointReader::ReadInfo(path_));
   EXPECT_EQ(info.kind, "train");
   EXPECT_THAT(info.fields, ElementsAre(Pair("iteration", "5")));
-  EXPECT_THAT(CheckpointReader::ReadInfo(path_ + "x"),
-              IsError(absl::StatusCode::kNotFound, "there is no checkpoint at"));
+  EXPECT_THAT(CheckpointReader::ReadInfo(path_ + "x"), IsNotFound("there is no checkpoint at"));
 }
 
 TEST_F(CheckpointTest, TheErrorForAMissingComponentListsTheExistingOnes) {
   ASSERT_THAT(Write(5), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));
-  EXPECT_THAT(reader.Component("buffer"), IsError(absl::StatusCode::kNotFound, path_, "'buffer'",
-                                                  "it has: model, optimizer.adam"));
+  EXPECT_THAT(reader.Component("buffer"),
+              IsNotFound(path_, "'buffer'", "it has: model, optimizer.adam"));
 }
 
 TEST_F(CheckpointTest, ReplacesACheckpointOfTheSameName) {
@@ -121,12 +120,12 @@ TEST_F(CheckpointTest, AFailedWriteKeepsTheOldCheckpoint) {
   const CheckpointComponent failing = {
       "broken", [](StateWriter*) { return absl::InternalError("cannot save this"); }};
   EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("model", 2), failing}),
-              IsError(absl::StatusCode::kInternal, "broken.safetensors", "cannot save this"));
+              IsInternal("broken.safetensors", "cannot save this"));
   EXPECT_EQ(Value(), 1);
   EXPECT_THAT(WriteCheckpoint(path_, {"\xff", {}}, {Saves("model", 2)}), IsInvalid("not UTF-8"));
   {
     const FileSizeLimit full_disk(16);
-    EXPECT_THAT(Write(3), IsError(absl::StatusCode::kResourceExhausted, path_));
+    EXPECT_THAT(Write(3), IsResourceExhausted(path_));
   }
   EXPECT_EQ(Value(), 1);
   EXPECT_THAT(Names(), ElementsAre("c"));
@@ -167,28 +166,24 @@ TEST_F(CheckpointTest, NamesMustBeFitForFiles) {
 
 TEST_F(CheckpointTest, OtherFoldersAreNotReplaced) {
   ASSERT_THAT(CreateDirectories(JoinPath(path_, "precious")), IsOk());
-  EXPECT_THAT(Write(1),
-              IsError(absl::StatusCode::kFailedPrecondition, path_, "is not a checkpoint"));
+  EXPECT_THAT(Write(1), IsFailedPrecondition(path_, "is not a checkpoint"));
   EXPECT_TRUE(IsDirectory(JoinPath(path_, "precious")));
 }
 
 TEST_F(CheckpointTest, AMissingParentFolderIsNamed) {
-  EXPECT_THAT(WriteCheckpoint(JoinPath(folder_, "none/c"), {}, {}),
-              IsError(absl::StatusCode::kNotFound, "none/c"));
+  EXPECT_THAT(WriteCheckpoint(JoinPath(folder_, "none/c"), {}, {}), IsNotFound("none/c"));
 }
 
 TEST_F(CheckpointTest, AMissingCheckpointIsNotFound) {
-  EXPECT_THAT(CheckpointReader::Open(path_),
-              IsError(absl::StatusCode::kNotFound, "no checkpoint at '" + path_));
+  EXPECT_THAT(CheckpointReader::Open(path_), IsNotFound("no checkpoint at '" + path_));
   ASSERT_THAT(CreateDirectories(path_), IsOk());
-  EXPECT_THAT(CheckpointReader::Open(path_), IsError(absl::StatusCode::kNotFound, "manifest.json"));
+  EXPECT_THAT(CheckpointReader::Open(path_), IsNotFound("manifest.json"));
 }
 
 TEST_F(CheckpointTest, AMissingFileIsNamed) {
   ASSERT_THAT(Write(1), IsOk());
   ASSERT_THAT(RemoveRecursively(JoinPath(path_, "model.safetensors")), IsOk());
-  EXPECT_THAT(CheckpointReader::Open(path_),
-              IsError(absl::StatusCode::kDataLoss, "model.safetensors"));
+  EXPECT_THAT(CheckpointReader::Open(path_), IsDataLoss("model.safetensors"));
 }
 
 TEST_F(CheckpointTest, EveryTruncationOfEveryFileIsRefused) {
@@ -198,11 +193,10 @@ TEST_F(CheckpointTest, EveryTruncationOfEveryFileIsRefused) {
     const std::string good = ReadFile(file).value();
     for (size_t size = 0; size < good.size(); ++size) {
       OverwriteFile(file, good.substr(0, size));
-      ASSERT_THAT(CheckpointReader::Open(path_), IsError(absl::StatusCode::kDataLoss, file))
-          << size << " bytes";
+      ASSERT_THAT(CheckpointReader::Open(path_), IsDataLoss(file)) << size << " bytes";
     }
     OverwriteFile(file, good + "x");
-    ASSERT_THAT(CheckpointReader::Open(path_), StatusIs(absl::StatusCode::kDataLoss));
+    ASSERT_THAT(CheckpointReader::Open(path_), IsDataLoss());
     OverwriteFile(file, good);
   }
   EXPECT_EQ(Value(), 1);
@@ -263,19 +257,18 @@ TEST_F(ManifestTest, OnlyTheSameMajorVersionIsRead) {
   EXPECT_THAT(DecodeManifest(Replaced("\"minor_version\": 0", "\"minor_version\": 9")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"kind\":", "\"new_in_1_9\": [1],\n  \"kind\":")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"major_version\": 1", "\"major_version\": 2")),
-              IsError(absl::StatusCode::kFailedPrecondition, "version 2.0", "reads versions 1.x"));
+              IsFailedPrecondition("version 2.0", "reads versions 1.x"));
 }
 
 TEST_F(ManifestTest, AnEditedManifestIsRefused) {
   EXPECT_THAT(DecodeManifest(absl::StrReplaceAll(good_, {{"123", "124"}})),
-              IsError(absl::StatusCode::kDataLoss, "corrupted or edited"));
+              IsDataLoss("corrupted or edited"));
 }
 
 TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
   const auto expect_refused = [&](absl::string_view from, absl::string_view to,
                                   absl::string_view reason) {
-    EXPECT_THAT(DecodeManifest(Replaced(from, to)),
-                IsError(absl::StatusCode::kDataLoss, std::string(reason)));
+    EXPECT_THAT(DecodeManifest(Replaced(from, to)), IsDataLoss(std::string(reason)));
   };
   expect_refused("ding_worker checkpoint", "other", "format is 'other'");
   expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is not a string");
@@ -290,9 +283,9 @@ TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
   expect_refused("model.safetensors", "/etc/passwd", "is not a file name");
   expect_refused("model.safetensors", "model", "is not a file name");
   expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "not a count");
-  EXPECT_THAT(DecodeManifest(""), IsError(absl::StatusCode::kDataLoss, "not JSON"));
-  EXPECT_THAT(DecodeManifest("[]"), StatusIs(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeManifest(""), IsDataLoss("not JSON"));
+  EXPECT_THAT(DecodeManifest("[]"), IsDataLoss());
+  EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), IsDataLoss());
 }
 
 std::string Path(absl::string_view name) { return JoinPath(testing::TempDir(), name); }
@@ -392,7 +385,7 @@ TEST(CheckpointWriter, ReportsAFailedWriteAndContinues) {
     writer.Write(Path("after_it"), {"test", {}}, {Number(2)},
                  [](const absl::Status& status) { EXPECT_THAT(status, IsOk()); });
   }
-  EXPECT_THAT(missing_folder, StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(missing_folder, IsNotFound());
   EXPECT_EQ(NumberIn(Path("after_it")), 2);
 }
 

@@ -104,7 +104,7 @@ TEST(Episodes, AFileCutOffAnywhereOrWithAnyByteChangedIsRefused) {
   DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(PathOf("whole")));
   for (size_t size = 0; size < whole.size(); ++size) {
     OverwriteFile(PathOf("damaged"), whole.substr(0, size));
-    ASSERT_THAT(ReadEpisodes(PathOf("damaged")), IsError(absl::StatusCode::kDataLoss, "damaged"))
+    ASSERT_THAT(ReadEpisodes(PathOf("damaged")), IsDataLoss("damaged"))
         << size << " of " << whole.size();
   }
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -117,7 +117,7 @@ TEST(Episodes, AFileCutOffAnywhereOrWithAnyByteChangedIsRefused) {
 
 // Whole files, with something else in them than their writer would have.
 TEST(Episodes, InvalidFilesAreRefused) {
-  EXPECT_THAT(ReadEpisodes(PathOf("missing")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadEpisodes(PathOf("missing")), IsNotFound());
   ASSERT_THAT(WriteEpisodes(PathOf("good"), {Episodes({2, 1}), "Env-v1"}), IsOk());
   const auto read_with = [](const std::string& name, const auto& write) {
     const auto good = *SafetensorsReader::OpenSelfChecked(PathOf("good"));
@@ -133,32 +133,31 @@ TEST(Episodes, InvalidFilesAreRefused) {
     return ReadEpisodes(PathOf("bad")).status();
   };
   const auto nothing = [](StateWriter*) { return absl::OkStatus(); };
-  const auto is_invalid = [](const char* what) { return IsInvalid(what); };
   for (const char* name : {"type", "version", "env", "rows_spec", "final_obs_spec", "length", "end",
                            "rows/action", "final_obs/obs"}) {
-    EXPECT_THAT(read_with(name, nothing), is_invalid(name));
+    EXPECT_THAT(read_with(name, nothing), IsInvalid(name));
   }
   EXPECT_THAT(
       read_with("type", [](StateWriter* writer) { return writer->WriteString("type", "naive"); }),
-      is_invalid("it holds 'naive', expected 'episodes'"));
+      IsInvalid("it holds 'naive', expected 'episodes'"));
   EXPECT_THAT(
       read_with("version", [](StateWriter* writer) { return writer->WriteInt("version", 2); }),
-      IsError(absl::StatusCode::kFailedPrecondition, "has version 2"));
+      IsFailedPrecondition("has version 2"));
   const auto with_lengths = [&](const std::vector<int64_t>& lengths) {
     return read_with("length", [&lengths](StateWriter* writer) {
       return writer->WriteSpan<int64_t>("length", lengths);
     });
   };
-  EXPECT_THAT(with_lengths({2, 2}), is_invalid("saved 'rows/obs' is float32[3, 2]"));
-  EXPECT_THAT(with_lengths({3, 0}), is_invalid("episode 1 has 0 rows"));
-  EXPECT_THAT(with_lengths({int64_t{1} << 62, int64_t{1} << 62}), is_invalid("episode 0 has"));
-  EXPECT_THAT(with_lengths({3}), is_invalid("'length' is of 1 episodes, 'end' of 2"));
+  EXPECT_THAT(with_lengths({2, 2}), IsInvalid("saved 'rows/obs' is float32[3, 2]"));
+  EXPECT_THAT(with_lengths({3, 0}), IsInvalid("episode 1 has 0 rows"));
+  EXPECT_THAT(with_lengths({int64_t{1} << 62, int64_t{1} << 62}), IsInvalid("episode 0 has"));
+  EXPECT_THAT(with_lengths({3}), IsInvalid("'length' is of 1 episodes, 'end' of 2"));
   const auto with_ends = [&](const std::vector<uint8_t>& ends) {
     return read_with(
         "end", [&ends](StateWriter* writer) { return writer->WriteSpan<uint8_t>("end", ends); });
   };
-  EXPECT_THAT(with_ends({1, 3}), is_invalid("end 3"));
-  EXPECT_THAT(with_ends({0, 1}), is_invalid("segment 0 is cut"));
+  EXPECT_THAT(with_ends({1, 3}), IsInvalid("end 3"));
+  EXPECT_THAT(with_ends({0, 1}), IsInvalid("segment 0 is cut"));
 }
 
 TEST(Episodes, ReturnsAreSumsOfAllComponents) {
@@ -177,7 +176,7 @@ TEST(Episodes, ReturnsAreSumsOfAllComponents) {
 TEST(Episodes, ReturnsNeedARewardPerRow) {
   SegmentBatch episodes = Episodes({2});
   episodes.rows = Batch();
-  EXPECT_THAT(EpisodeReturns(episodes), IsError(absl::StatusCode::kNotFound, "'reward'"));
+  EXPECT_THAT(EpisodeReturns(episodes), IsNotFound("'reward'"));
 }
 
 TEST(EpisodesFuzz, DamagedFilesWithARightChecksumAreRefusedOrHarmless) {

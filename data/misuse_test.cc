@@ -52,7 +52,7 @@ TEST(DataMisuse, Blocks_ImpossibleSizesOrNoSpec_AreRefused) {
     EXPECT_THAT(BatchBuilder::Create(RowSpec(), rows), IsInvalid());
     EXPECT_THAT(pool.Allocate(rows), IsInvalid());
   }
-  EXPECT_THAT(pool.Allocate(kMax), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(pool.Allocate(kMax), IsResourceExhausted());
   EXPECT_THAT(BatchBuilder::Create(nullptr, 1), IsInvalid("without a spec"));
   EXPECT_THAT(BlockPool(nullptr).Allocate(1), IsInvalid());
 }

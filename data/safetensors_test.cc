@@ -198,7 +198,7 @@ TEST_F(SafetensorsTest, StateThatChangesWhileItIsSavedIsRefused) {
                                   absl::string_view message) {
     int call = 0;
     EXPECT_THAT(WriteSafetensors(path_, [&](StateWriter* writer) { return save(writer, call++); }),
-                IsError(absl::StatusCode::kFailedPrecondition, std::string(message)));
+                IsFailedPrecondition(std::string(message)));
     EXPECT_FALSE(PathExists(path_));
   };
   expect_refused([](StateWriter* w, int call) { return w->WriteInt(call ? "b" : "a", 1); },
@@ -225,7 +225,7 @@ TEST_F(SafetensorsTest, AFullDiskLeavesTheOldFile) {
     const FileSizeLimit limit(4096);
     const std::string large(10000, 'x');
     EXPECT_THAT(WriteSafetensors(path_, [&](StateWriter* w) { return w->WriteString("a", large); }),
-                IsError(absl::StatusCode::kResourceExhausted, path_));
+                IsResourceExhausted(path_));
   }
   EXPECT_EQ(ReadFile(path_).value(), old);
   EXPECT_THAT(ListDirectory(folder_).value(), ElementsAre("f.safetensors"));
@@ -234,19 +234,18 @@ TEST_F(SafetensorsTest, AFullDiskLeavesTheOldFile) {
 TEST_F(SafetensorsTest, ReadErrorsNameTheTensorAndTheFile) {
   WriteSample();
   DING_ASSERT_OK_AND_ASSIGN(const auto reader, SafetensorsReader::Open(path_));
-  EXPECT_THAT(reader->ReadTensor("other"), IsError(absl::StatusCode::kNotFound, path_, "'other'"));
+  EXPECT_THAT(reader->ReadTensor("other"), IsNotFound(path_, "'other'"));
   EXPECT_THAT(reader->ReadInt("loss"), IsInvalid("saved 'loss' is float64[]"));
   std::string bytes(7, '\0');
   EXPECT_THAT(reader->Read("loss", {absl::MakeSpan(bytes)}), IsInvalid("has 8 bytes, expected 7"));
-  EXPECT_THAT(SafetensorsReader::Open(JoinPath(folder_, "none")),
-              IsError(absl::StatusCode::kNotFound, "none"));
+  EXPECT_THAT(SafetensorsReader::Open(JoinPath(folder_, "none")), IsNotFound("none"));
   EXPECT_THAT(SafetensorsReader::Open(folder_), IsInvalid());
 }
 
 TEST_F(SafetensorsTest, AMalformedHeaderIsRefusedWithTheReason) {
   const auto expect_refused = [&](absl::string_view header, absl::string_view reason) {
     EXPECT_THAT(OpenBytes(absl::StrCat(WithLength(header), "datadata")),
-                IsError(absl::StatusCode::kDataLoss, path_, std::string(reason)))
+                IsDataLoss(path_, std::string(reason)))
         << header;
   };
   const auto tensor = [](absl::string_view members) {
@@ -297,15 +296,14 @@ TEST_F(SafetensorsTest, OverlappingTensorsAreRefused) {
   EXPECT_THAT(OpenBytes(WithLength(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                                    R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})") +
                         "123456"),
-              IsError(absl::StatusCode::kDataLoss, "'b' begins at byte 2 of the data, expected 4"));
+              IsDataLoss("'b' begins at byte 2 of the data, expected 4"));
 }
 
 TEST_F(SafetensorsTest, AnImpossibleHeaderSizeIsRefusedBeforeMemoryIsTaken) {
   for (const uint64_t size : {~uint64_t{0}, uint64_t{1} << 62, uint64_t{100}}) {
-    EXPECT_THAT(OpenBytes(LittleEndian(size) + "{}"),
-                IsError(absl::StatusCode::kDataLoss, "2 follow"));
+    EXPECT_THAT(OpenBytes(LittleEndian(size) + "{}"), IsDataLoss("2 follow"));
   }
-  EXPECT_THAT(OpenBytes("short"), IsError(absl::StatusCode::kDataLoss, "only 5 bytes"));
+  EXPECT_THAT(OpenBytes("short"), IsDataLoss("only 5 bytes"));
 }
 
 TEST_F(SafetensorsTest, UnsupportedTypesAndVersionsAreNamed) {
@@ -313,15 +311,14 @@ TEST_F(SafetensorsTest, UnsupportedTypesAndVersionsAreNamed) {
       OpenBytes(WithLength(R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})") + "xx"),
       IsError(absl::StatusCode::kUnimplemented, "tensor 'a' has dtype 'BF16'", "F32"));
   EXPECT_THAT(OpenBytes(WithLength(R"({"__metadata__":{"ding_worker_version":"2.0"}})")),
-              IsError(absl::StatusCode::kFailedPrecondition, "has version 2.0"));
+              IsFailedPrecondition("has version 2.0"));
   EXPECT_THAT(OpenBytes(WithLength(R"({"__metadata__":{"ding_worker_version":"1.7"}})")), IsOk());
 }
 
 TEST_F(SafetensorsTest, EveryTruncationIsRefused) {
   const std::string bytes = WriteSample();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(OpenBytes(bytes.substr(0, size)), IsError(absl::StatusCode::kDataLoss, path_))
-        << size << " bytes";
+    EXPECT_THAT(OpenBytes(bytes.substr(0, size)), IsDataLoss(path_)) << size << " bytes";
   }
 }
 
@@ -332,9 +329,7 @@ TEST_F(SafetensorsTest, WithItsChecksumEveryFlippedBitIsRefused) {
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
     OverwriteFile(path_, flipped);
-    ASSERT_THAT(SafetensorsReader::Open(path_, crc),
-                IsError(absl::StatusCode::kDataLoss, "checksum"))
-        << "bit " << bit;
+    ASSERT_THAT(SafetensorsReader::Open(path_, crc), IsDataLoss("checksum")) << "bit " << bit;
   }
 }
 
@@ -400,16 +395,14 @@ TEST(SafetensorsHeaderTest, InvalidHeadersAreRefused) {
   const auto tensor = [](const std::string& fields) {
     return absl::StrCat("{\"t\":{", fields, "}}");
   };
-  EXPECT_THAT(ParseSafetensorsHeader("{"),
-              IsError(absl::StatusCode::kDataLoss, "bad header: not JSON at byte"));
-  EXPECT_THAT(ParseSafetensorsHeader("[]"),
-              IsError(absl::StatusCode::kDataLoss, "unexpected an array"));
+  EXPECT_THAT(ParseSafetensorsHeader("{"), IsDataLoss("bad header: not JSON at byte"));
+  EXPECT_THAT(ParseSafetensorsHeader("[]"), IsDataLoss("unexpected an array"));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"U8","shape":[1])")),
-              IsError(absl::StatusCode::kDataLoss, "tensor 't' has not all of dtype"));
+              IsDataLoss("tensor 't' has not all of dtype"));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"U8","shape":[1],"data_offsets":[1])")),
-              IsError(absl::StatusCode::kDataLoss, "tensor 't' has 1 data_offsets, not 2"));
+              IsDataLoss("tensor 't' has 1 data_offsets, not 2"));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"U8","shape":[-1])")),
-              IsError(absl::StatusCode::kDataLoss, "unexpected a negative number"));
+              IsDataLoss("unexpected a negative number"));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"F16")")),
               IsError(absl::StatusCode::kUnimplemented, "has dtype 'F16'; known are"));
 }
@@ -420,14 +413,12 @@ TEST(SafetensorsHeaderTest, TensorsFillTheDataWithoutGapOrOverlap) {
   };
   const SafetensorsEntry first = Entry("a", DType::kInt32, {2}, 0, 8);
   EXPECT_THAT(check({first}, 8), IsOk());
-  EXPECT_THAT(check({first}, 9), IsError(absl::StatusCode::kDataLoss,
-                                         "the tensors have 8 bytes, the file has 9 for them"));
+  EXPECT_THAT(check({first}, 9), IsDataLoss("the tensors have 8 bytes, the file has 9 for them"));
   EXPECT_THAT(check({Entry("b", DType::kBool, {1}, 9, 10), first}, 10),
-              IsError(absl::StatusCode::kDataLoss, "'b' begins at byte 9 of the data, expected 8"));
-  EXPECT_THAT(check({Entry("b", DType::kBool, {1}, 7, 8), first}, 8),
-              IsError(absl::StatusCode::kDataLoss, "expected 8"));
+              IsDataLoss("'b' begins at byte 9 of the data, expected 8"));
+  EXPECT_THAT(check({Entry("b", DType::kBool, {1}, 7, 8), first}, 8), IsDataLoss("expected 8"));
   EXPECT_THAT(check({Entry("a", DType::kInt32, {3}, 0, 8)}, 8),
-              IsError(absl::StatusCode::kDataLoss, "is said to be at bytes 0 to 8"));
+              IsDataLoss("is said to be at bytes 0 to 8"));
 }
 
 }  // namespace

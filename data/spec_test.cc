@@ -56,7 +56,7 @@ TEST(Spec, AMissingFieldIsNamedWithTheExistingFields) {
   DING_ASSERT_OK_AND_ASSIGN(const Spec spec,
                             Spec::Create({Box("obs", {4}), Discrete("action", 2)}));
   EXPECT_THAT(spec.IndexOf("reward", "buffer 'main'"),
-              IsError(absl::StatusCode::kNotFound, "buffer 'main'", "'reward'", "obs, action"));
+              IsNotFound("buffer 'main'", "'reward'", "obs, action"));
 }
 
 TEST(Spec, BoundsOfActions_AreTheFloatsWithin) {

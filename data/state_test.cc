@@ -70,7 +70,7 @@ TEST(StateDict, ErrorsNameTheTensorAndTheSource) {
   ASSERT_THAT(state.WriteInt("steps", 3), IsOk());
   EXPECT_THAT(state.WriteInt("steps", 4),
               IsError(absl::StatusCode::kAlreadyExists, "'steps'", "checkpoint 'c'"));
-  const auto not_found = IsError(absl::StatusCode::kNotFound, "checkpoint 'c' has no 'other'");
+  const auto not_found = IsNotFound("checkpoint 'c' has no 'other'");
   EXPECT_THAT(state.ReadInt("other"), not_found);
   EXPECT_THAT(state.ReadTensor("other"), not_found);
   EXPECT_THAT(state.ReadString("other"), not_found);
@@ -112,7 +112,7 @@ TEST(Scopes, NestAndListOnlyTheirOwnNames) {
   EXPECT_THAT(b.Names(), ElementsAre("x"));
   EXPECT_EQ(a.ReadInt("x").value(), 1);
   EXPECT_EQ(b.ReadInt("x").value(), 2);
-  EXPECT_THAT(b.ReadInt("y"), IsError(absl::StatusCode::kNotFound, "'a/b/y'"));
+  EXPECT_THAT(b.ReadInt("y"), IsNotFound("'a/b/y'"));
 }
 
 TEST(StateDict, Write_PartsOfAnotherSize_IsRefused) {

@@ -125,10 +125,9 @@ TEST(Wire, APoolOfAnotherLayoutIsRefused) {
 TEST(Wire, EveryTruncationIsRefused) {
   const std::string bytes = EncodedBatch(SmallBatch()).ToString();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(DecodeBatch(bytes.substr(0, size)), StatusIs(absl::StatusCode::kDataLoss))
-        << size << " bytes";
+    EXPECT_THAT(DecodeBatch(bytes.substr(0, size)), IsDataLoss()) << size << " bytes";
   }
-  EXPECT_THAT(DecodeBatch(bytes + "x"), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeBatch(bytes + "x"), IsDataLoss());
 }
 
 TEST(Wire, EveryFlippedBitIsRefused) {
@@ -136,9 +135,7 @@ TEST(Wire, EveryFlippedBitIsRefused) {
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     std::string flipped = bytes;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
-    EXPECT_THAT(DecodeBatch(flipped), AnyOf(StatusIs(absl::StatusCode::kDataLoss),
-                                            StatusIs(absl::StatusCode::kFailedPrecondition)))
-        << "bit " << bit;
+    EXPECT_THAT(DecodeBatch(flipped), AnyOf(IsDataLoss(), IsFailedPrecondition())) << "bit " << bit;
   }
 }
 
@@ -146,8 +143,7 @@ TEST(Wire, EveryFlippedBitIsRefused) {
 TEST(Wire, EveryTruncationWithAFittingChecksumIsRefused) {
   const std::string bytes = EncodedBatch(SmallBatch()).ToString();
   for (size_t size = 4; size < bytes.size(); ++size) {
-    EXPECT_THAT(DecodeBatch(Resealed(bytes.substr(0, size))),
-                AnyOf(StatusIs(absl::StatusCode::kDataLoss), IsInvalid()))
+    EXPECT_THAT(DecodeBatch(Resealed(bytes.substr(0, size))), AnyOf(IsDataLoss(), IsInvalid()))
         << size << " bytes";
   }
 }
@@ -168,8 +164,7 @@ class WireNumbersTest : public testing::Test {
 
 TEST_F(WireNumbersTest, VersionsOfTheSameMajorAreRead) {
   EXPECT_THAT(DecodeWith<uint16_t>(6, 9), IsOk());
-  EXPECT_THAT(DecodeWith<uint16_t>(4, 2),
-              IsError(absl::StatusCode::kFailedPrecondition, "version 2.0", "reads 1.x"));
+  EXPECT_THAT(DecodeWith<uint16_t>(4, 2), IsFailedPrecondition("version 2.0", "reads 1.x"));
 }
 
 TEST_F(WireNumbersTest, SizesThatContradictAreRefused) {
@@ -212,8 +207,7 @@ TEST(StateWireTest, RoundTripKeepsNamesTypesShapesAndOrder) {
   EXPECT_THAT(weight->data<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ((*state)->ReadInt("steps").value(), 7);
   EXPECT_EQ((*state)->ReadString("kind").value(), "mlp");
-  EXPECT_THAT((*state)->ReadInt("nothing").status(),
-              IsError(absl::StatusCode::kNotFound, "policy 3"));
+  EXPECT_THAT((*state)->ReadInt("nothing").status(), IsNotFound("policy 3"));
 }
 
 TEST(StateWireTest, ErrorsOfTheStatePassThrough) {
@@ -230,7 +224,7 @@ TEST(StateWireTest, RefusesDamageAndBatchesOfSeveralRows) {
   ASSERT_THAT(encoded, IsOk());
   std::string bytes = encoded->ToString();
   bytes[bytes.size() / 2] ^= 1;
-  EXPECT_THAT(DecodeState(bytes, "policy").status(), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeState(bytes, "policy").status(), IsDataLoss());
   absl::StatusOr<SpecPtr> spec = MakeSpec({Box("obs", {2})});
   ASSERT_THAT(spec, IsOk());
   absl::StatusOr<BatchBuilder> rows = BatchBuilder::Create(*spec, 2);
@@ -346,12 +340,12 @@ TEST(SegmentWire, DecodesIntoPools) {
 TEST(SegmentWire, AnyMissingByteIsFound) {
   const std::string good = EncodedSegments(ThreeSegments()).ToString();
   for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_THAT(DecodeSegments(good.substr(0, size)), StatusIs(absl::StatusCode::kDataLoss));
+    EXPECT_THAT(DecodeSegments(good.substr(0, size)), IsDataLoss());
   }
-  EXPECT_THAT(DecodeSegments(good + "x"), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeSegments(good + "x"), IsDataLoss());
   std::string later = good;
   later[4] = 3;
-  EXPECT_THAT(DecodeSegments(later), IsError(absl::StatusCode::kFailedPrecondition, "version 3.0"));
+  EXPECT_THAT(DecodeSegments(later), IsFailedPrecondition("version 3.0"));
 }
 
 TEST(SegmentWire, ImpossibleSegmentsAreRefused) {

@@ -441,7 +441,7 @@ TEST_F(EnvProcessPoolTest, AnIdleProcessThatIsKilledIsReplaced) {
   const pid_t pid = Pid(&pool, 0);
   ASSERT_EQ(kill(pid, SIGKILL), 0);
   const EnvProcessPool::Ending ending = TakeEnding(&pool, 0);
-  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable, "was killed by signal 9"));
+  EXPECT_THAT(ending.cause, IsUnavailable("was killed by signal 9"));
   EXPECT_EQ(ending.env_id, 1) << "the env that it called last";
   ASSERT_THAT(Call(&pool, 0, EnvCall::kReset), IsOk());
   EXPECT_NE(Pid(&pool, 0), pid);
@@ -458,7 +458,7 @@ TEST_F(EnvProcessPoolTest, AReplacementThatEndsAtItsStartIsNotReportedWithTheEnv
   SharedByAll().fail_starts.store(true);
   EXPECT_THAT(Call(&pool, 0, EnvCall::kReset), StatusIs(kNoAnswer));
   ending = TakeEnding(&pool, 0);
-  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable, "exited with code 4"));
+  EXPECT_THAT(ending.cause, IsUnavailable("exited with code 4"));
   EXPECT_EQ(ending.env_id, -1) << "it called no env";
   EXPECT_EQ(ending.attempts, 0);
 
@@ -478,8 +478,7 @@ TEST_F(EnvProcessPoolTest, AProcessThatTheSystemRefusesIsReportedAsEnded) {
   ASSERT_THAT(pool, IsOk());
   EXPECT_THAT(Call(&*pool, 0, EnvCall::kReset), StatusIs(kNoAnswer));
   const EnvProcessPool::Ending ending = TakeEnding(&*pool, 0);
-  EXPECT_THAT(ending.cause, IsError(absl::StatusCode::kUnavailable,
-                                    "its process could not be started: Too many open files"));
+  EXPECT_THAT(ending.cause, IsUnavailable("its process could not be started: Too many open files"));
   EXPECT_EQ(ending.env_id, -1);
 }
 #endif
@@ -535,8 +534,7 @@ TEST_F(EnvProcessPoolTest, AKilledProcessThatDoesNotEndIsAnError) {
   EXPECT_THAT(pool.CheckTime(0, killed), IsOk());
   // As long as nobody takes its end, it counts as still there.
   EXPECT_THAT(pool.CheckTime(0, killed + absl::Seconds(4)), IsOk());
-  EXPECT_THAT(pool.CheckTime(0, killed + absl::Seconds(6)),
-              IsError(absl::StatusCode::kInternal, "is still there"));
+  EXPECT_THAT(pool.CheckTime(0, killed + absl::Seconds(6)), IsInternal("is still there"));
 }
 
 // The end of the pool.
@@ -613,11 +611,11 @@ TEST_F(EnvProcessPoolTest, ProcessesEndWithAProgramThatIsKilled) {
 TEST_F(EnvProcessPoolTest, APoolThatTheSystemRefusesIsUnavailable) {
   {
     const FileLimit limit(FileLimit::ForFiles(1));  // the shared memory
-    EXPECT_THAT(TryCreate(1), IsError(absl::StatusCode::kUnavailable, "fork server"));
+    EXPECT_THAT(TryCreate(1), IsUnavailable("fork server"));
   }
   // 512 TiB, which are more than a process can address.
   spec_ = TestSpec(int64_t{1} << 38);
-  EXPECT_THAT(TryCreate(512), IsError(absl::StatusCode::kUnavailable, "shared memory"));
+  EXPECT_THAT(TryCreate(512), IsUnavailable("shared memory"));
 }
 #endif
 
@@ -681,12 +679,12 @@ TEST_F(EnvProcessPoolTest, WithoutItsForkServerThePoolCanNeitherStartNorKill) {
   if (server == 0) GTEST_SKIP() << "the system does not list children";
   ASSERT_EQ(kill(server, SIGKILL), 0);
   ASSERT_TRUE(WaitFor([&] { return !pool.Alive().ok(); }));
-  EXPECT_THAT(pool.Alive(), IsError(absl::StatusCode::kInternal, "is gone"));
+  EXPECT_THAT(pool.Alive(), IsInternal("is gone"));
   EXPECT_TRUE(WaitFor([&] { return !Exists(Pid(&pool, 0)); }));
 
   Ask(&pool, 1, EnvCall::kReset);
   EXPECT_THAT(pool.CheckTime(1, EnvProcessPool::Now() + absl::Minutes(2)),
-              IsError(absl::StatusCode::kInternal, "does not take requests"));
+              IsInternal("does not take requests"));
   EXPECT_FALSE(pool.HasEnded(1));
 }
 

@@ -58,10 +58,10 @@ TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
 TEST(EnvRegistryTest, AnUnknownNameListsTheKnownNames) {
   EnvManagerConfig manager;
   manager.set_type("sub_process");
-  EXPECT_THAT(Create(manager), IsError(absl::StatusCode::kNotFound, "'sub_process'", "base"));
+  EXPECT_THAT(Create(manager), IsNotFound("'sub_process'", "base"));
   EnvConfig env;
   env.set_type("Pong-v0");
-  EXPECT_THAT(create_env(env), IsError(absl::StatusCode::kNotFound, "'Pong-v0'"));
+  EXPECT_THAT(create_env(env), IsNotFound("'Pong-v0'"));
 }
 
 TEST(EnvRegistryTest, AnEnvOfAnotherProgramIsNamedWithIt) {
@@ -181,8 +181,8 @@ TEST(EnvRegistryTest, OutOfBounds_OfAnEnvInCpp_IsCheckedIfSet) {
   EXPECT_EQ(last_of(EnvConfig::WARN).value(), 2);
   EXPECT_EQ(last_of(EnvConfig::CLIP).value(), 1);
   EXPECT_THAT(last_of(EnvConfig::ERROR),
-              IsError(absl::StatusCode::kInternal, "step 1 of its episode failed (attempts: 1)",
-                      "'obs', element 0, is 2, expected a value in [-1, 1]"));
+              IsInternal("step 1 of its episode failed (attempts: 1)",
+                         "'obs', element 0, is 2, expected a value in [-1, 1]"));
 }
 
 TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {

@@ -272,8 +272,7 @@ TEST(GameTest, ANonFiniteRewardNamesThePlayer) {
   const auto manager = Manager(1, std::numeric_limits<float>::infinity());
   const Batch actions = Actions(*manager, {{1, 2, 3}});
   ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());
-  EXPECT_THAT(manager->Step({0}, actions.view()),
-              IsError(absl::StatusCode::kInternal, "the reward of player 1 is inf"));
+  EXPECT_THAT(manager->Step({0}, actions.view()), IsInternal("the reward of player 1 is inf"));
 }
 
 TEST(GameTest, ReturnsOfAllPlayersContinueAfterLoading) {
@@ -389,9 +388,8 @@ TEST_P(PlayerEndsTest, ARewardAfterThePlayersEndIsAnError) {
   const std::unique_ptr<EnvManager> manager = Manager(0, /*paid_after_the_end=*/4);
   ASSERT_THAT(Step(manager.get()), IsOk());
   EXPECT_THAT(Step(manager.get()),
-              IsError(absl::StatusCode::kInternal,
-                      "env 0 (Knockout): at step 2 of its episode the reward of player "
-                      "1, which ended before, is 4, expected 0"));
+              IsInternal("env 0 (Knockout): at step 2 of its episode the reward of player "
+                         "1, which ended before, is 4, expected 0"));
 }
 
 }  // namespace

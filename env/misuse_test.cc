@@ -33,7 +33,6 @@ namespace {
 constexpr int kMinInt = std::numeric_limits<int>::min();
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
 EnvSpec CountSpec() {
   EnvSpec spec;
@@ -101,7 +100,7 @@ TEST_F(EnvMisuse, OnEpisodeEnd_CallsThatChangeTheEnvs_AreRefused) {
               IsOk());
   ASSERT_EQ(nested.size(), 8u);
   for (const absl::Status& status : nested) {
-    EXPECT_THAT(status, IsError(kPrecondition, "called from on_episode_end"));
+    EXPECT_THAT(status, IsFailedPrecondition("called from on_episode_end"));
   }
   EXPECT_EQ(envs_->ready_obs().env_ids.size(), 2u);
   EXPECT_THAT(Step(), IsOk());
@@ -109,7 +108,7 @@ TEST_F(EnvMisuse, OnEpisodeEnd_CallsThatChangeTheEnvs_AreRefused) {
 
 TEST_F(EnvMisuse, OnEpisodeEnd_Throws_IsAnErrorOfTheStep) {
   EXPECT_THAT(StepToTheEnd([](int) { throw std::runtime_error("no disk"); }),
-              IsError(absl::StatusCode::kInternal, "on_episode_end threw an exception"));
+              IsInternal("on_episode_end threw an exception"));
   EXPECT_EQ(envs_->env_state(0), EnvState::kError);
   EXPECT_EQ(envs_->env_state(1), EnvState::kNeedReset);
   envs_->set_on_episode_end(nullptr);
@@ -118,10 +117,10 @@ TEST_F(EnvMisuse, OnEpisodeEnd_Throws_IsAnErrorOfTheStep) {
 }
 
 TEST_F(EnvMisuse, OnEpisodeEnd_ClosesTheManager_IsAnErrorOfTheStep) {
-  EXPECT_THAT(StepToTheEnd([this](int) { envs_->Close(); }), IsError(kPrecondition, "closed"));
+  EXPECT_THAT(StepToTheEnd([this](int) { envs_->Close(); }), IsFailedPrecondition("closed"));
   EXPECT_TRUE(envs_->closed());
   EXPECT_EQ(envs_->env_state(0), EnvState::kVoid);
-  EXPECT_THAT(Step(), StatusIs(kPrecondition));
+  EXPECT_THAT(Step(), IsFailedPrecondition());
   envs_->set_on_episode_end(nullptr);
   ASSERT_THAT(envs_->Launch(), IsOk());
   EXPECT_THAT(Step(), IsOk());
@@ -153,8 +152,8 @@ TEST_F(EnvMisuse, Manager_IdsAndActionsOutOfRange_AreRefused) {
   }
   envs_->Close();
   envs_->Close();
-  EXPECT_THAT(envs_->Render(0), StatusIs(kPrecondition));
-  EXPECT_THAT(envs_->Reset(), StatusIs(kPrecondition));
+  EXPECT_THAT(envs_->Render(0), IsFailedPrecondition());
+  EXPECT_THAT(envs_->Reset(), IsFailedPrecondition());
   EXPECT_TRUE(envs_->ready_obs().env_ids.empty());
 }
 

@@ -141,7 +141,7 @@ TEST_P(InfoTest, Step_FieldsChange_IsAnErrorWithNameFoundAndExpected) {
   DING_ASSERT_OK_AND_ASSIGN(const auto manager, Launched({kEnvs, changes}));
   ASSERT_THAT(StepEnvs(manager.get(), {0, 1, 2}, {0, 0, 0}), IsOk());
   EXPECT_THAT(StepEnvs(manager.get(), {0, 1, 2}, {0, 0, 0}).status(),
-              IsError(absl::StatusCode::kInternal, "env 0 (Telling)", "info/steps", "info/step"));
+              IsInternal("env 0 (Telling)", "info/steps", "info/step"));
 }
 
 TEST_P(InfoTest, Step_FieldOfAnotherType_IsAnError) {
@@ -151,7 +151,7 @@ TEST_P(InfoTest, Step_FieldOfAnotherType_IsAnError) {
   };
   DING_ASSERT_OK_AND_ASSIGN(const auto manager, Launched({kEnvs, wrong}));
   EXPECT_THAT(StepEnvs(manager.get(), {0, 1, 2}, {0, 0, 0}).status(),
-              IsError(absl::StatusCode::kInternal, "info/position", "float64", "float32"));
+              IsInternal("info/position", "float64", "float32"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Managers, InfoTest, testing::ValuesIn(ManagerCases()), ManagerCaseName);
@@ -297,20 +297,16 @@ TEST_P(RewardComponentsTest, ResultsThatDoNotFitTheSpecAreErrors) {
     const auto manager = Manager(ObjectivesEnv::Factory({kComponents}, alter));
     return Step(manager.get(), {0, 1, 1}).status();
   };
-  EXPECT_THAT(error_of([](int64_t, StepResult* result) { result->reward_components.pop_back(); }),
-              IsError(absl::StatusCode::kInternal,
-                      "env 0 (Objectives): 2 reward_components, expected 3 as its "
-                      "reward_shape says"));
+  EXPECT_THAT(
+      error_of([](int64_t, StepResult* result) { result->reward_components.pop_back(); }),
+      IsInternal("env 0 (Objectives): 2 reward_components, expected 3 as its reward_shape says"));
   EXPECT_THAT(error_of([](int64_t, StepResult* result) { result->reward = 2; }),
-              IsError(absl::StatusCode::kInternal,
-                      "reward is 2 beside 3 reward_components, expected that it stays "
-                      "0"));
-  EXPECT_THAT(error_of([](int64_t, StepResult* result) {
-                result->reward_components[1] = std::numeric_limits<float>::quiet_NaN();
-              }),
-              IsError(absl::StatusCode::kInternal,
-                      "env 0 (Objectives): at step 1 of its episode: component 1 of the "
-                      "reward is nan"));
+              IsInternal("reward is 2 beside 3 reward_components, expected that it stays 0"));
+  EXPECT_THAT(
+      error_of([](int64_t, StepResult* result) {
+        result->reward_components[1] = std::numeric_limits<float>::quiet_NaN();
+      }),
+      IsInternal("env 0 (Objectives): at step 1 of its episode: component 1 of the reward is nan"));
 }
 
 TEST_P(RewardComponentsTest, ComponentsThatTheSpecDoesNotHaveAreNoticedAtTheEnd) {
@@ -320,8 +316,7 @@ TEST_P(RewardComponentsTest, ComponentsThatTheSpecDoesNotHaveAreNoticedAtTheEnd)
   }));
   const absl::Status first = Step(manager.get(), {0, 1, 1}).status();
   EXPECT_THAT(first.ok() ? Step(manager.get(), {0, 1, 1}).status() : first,
-              IsError(absl::StatusCode::kInternal,
-                      "2 reward_components, expected 0 as its reward_shape says"));
+              IsInternal("2 reward_components, expected 0 as its reward_shape says"));
 }
 
 TEST_P(RewardComponentsTest, AnAbnormalStepHasNoRewards) {
@@ -391,9 +386,8 @@ TEST(RewardShapeTest, ShapesOtherThanAListAreRefused) {
   };
   EXPECT_THAT(error_of({}), IsOk());
   EXPECT_THAT(error_of({1}), IsOk());
-  EXPECT_THAT(error_of({2, 2}),
-              IsInvalid("env 'Objectives': reward_shape is [2, 2], expected [] or [R] "
-                        "with 1 to 65536 components"));
+  EXPECT_THAT(error_of({2, 2}), IsInvalid("env 'Objectives': reward_shape is [2, 2], expected [] "
+                                          "or [R] with 1 to 65536 components"));
   EXPECT_THAT(error_of({0}), IsInvalid());
 }
 
@@ -431,9 +425,8 @@ TEST(WeightedRewardTest, OtherWeightsAreRefused) {
   const auto error_of = [](const Shape& shape, std::vector<double> weights) {
     return MakeWeightedReward(std::make_unique<ObjectivesEnv>(shape), std::move(weights)).status();
   };
-  EXPECT_THAT(error_of({3}, {1, 2}),
-              IsInvalid("reward_weights are [1, 2], but the reward of env 'Objectives' is "
-                        "float32[3], expected 3 weights"));
+  EXPECT_THAT(error_of({3}, {1, 2}), IsInvalid("reward_weights are [1, 2], but the reward of env "
+                                               "'Objectives' is float32[3], expected 3 weights"));
   EXPECT_THAT(error_of({}, {1}),
               IsInvalid("is float32[], expected no weights: it is one number already"));
   EXPECT_THAT(error_of({2}, {1, std::numeric_limits<double>::infinity()}),

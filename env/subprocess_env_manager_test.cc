@@ -323,7 +323,7 @@ TEST_F(SubprocessTest, KilledBetweenStepsItsNextStepIsAbnormal) {
   DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const steps, Step(manager.get(), {0, 0, 0}));
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 0, 1));
   ASSERT_THAT(steps->causes, SizeIs(1));
-  EXPECT_THAT(steps->causes[0].cause, IsError(kUnavailable, "signal 9"));
+  EXPECT_THAT(steps->causes[0].cause, IsUnavailable("signal 9"));
   EXPECT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
 }
 
@@ -369,9 +369,9 @@ TEST_F(SubprocessTest, AbnormalStepsByCrashesAreBounded) {
   options_.max_abnormal_steps = 1;
   const auto manager = Launched();
   ASSERT_THAT(Step(manager.get(), {0, kExit, 0}), IsOk());
-  EXPECT_THAT(Step(manager.get(), {0, kExit, 0}),
-              IsError(absl::StatusCode::kInternal, "env 1 (Fragile): 2 abnormal steps in a row",
-                      "exited with code 3", "last words"));
+  EXPECT_THAT(
+      Step(manager.get(), {0, kExit, 0}),
+      IsInternal("env 1 (Fragile): 2 abnormal steps in a row", "exited with code 3", "last words"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
@@ -393,7 +393,7 @@ TEST_F(SubprocessTest, AResetThatHangsOrCrashesIsTriedAgainInANewProcess) {
                       "did not finish a reset in 300ms (reset_timeout)"));
   EXPECT_TRUE(manager->closed());
   ASSERT_THAT(manager->Launch(), IsOk());
-  EXPECT_THAT(reset(kExit), IsError(kUnavailable, "env 1", "its process"));
+  EXPECT_THAT(reset(kExit), IsUnavailable("env 1", "its process"));
 }
 
 // Shared by all processes.
@@ -428,8 +428,8 @@ TEST_F(SubprocessTest, AProcessThatEndsAtItsStartCostsAnAttempt) {
 
   StartsToFail().store(1000);
   EXPECT_THAT(Step(manager.get(), {kExit}),
-              IsError(kUnavailable, "env 0 (Fragile): reset failed", "attempts: 3",
-                      "its process exited with code 3"));
+              IsUnavailable("env 0 (Fragile): reset failed", "attempts: 3",
+                            "its process exited with code 3"));
   EXPECT_EQ(StartsToFail().load(), 997);
 }
 
@@ -448,7 +448,7 @@ TEST_F(SubprocessTest, AnEnvThatIsNeverReadyIsNamed) {
     return absl::InternalError("unreachable");
   };
   EXPECT_THAT(CreateSubprocessEnvManager(options_, {crashes}),
-              IsError(kUnavailable, "env 0", "exited with code 3", "last words"));
+              IsUnavailable("env 0", "exited with code 3", "last words"));
 }
 
 // What is left behind.
@@ -618,7 +618,7 @@ TEST_F(SubprocessTest, TheManagerSaysThatItsForkServerIsGone) {
   ASSERT_EQ(ParentOf(server), getpid());
   ASSERT_EQ(kill(server, SIGKILL), 0);
   while (Exists(pid)) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_THAT(Step(manager.get(), {0}), IsError(absl::StatusCode::kInternal, "fork server"));
+  EXPECT_THAT(Step(manager.get(), {0}), IsInternal("fork server"));
 }
 
 }  // namespace

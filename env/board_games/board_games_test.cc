@@ -155,8 +155,7 @@ TEST(BoardGamesTest, TheWinnerGetsOneAndTheLoserMinusOne) {
     EXPECT_EQ(result.other_rewards[0], -result.reward);
     for (const int player : {0, 1})
       EXPECT_THAT(table.Mask(player), ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
-    EXPECT_THAT(table.Step({7, 7}, &result),
-                IsError(absl::StatusCode::kFailedPrecondition, "Reset()"));
+    EXPECT_THAT(table.Step({7, 7}, &result), IsFailedPrecondition("Reset()"));
   }
 }
 

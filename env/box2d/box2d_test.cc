@@ -187,9 +187,8 @@ TEST(Box2dTest, AnEnvWithoutAnEpisodeIsSavedToo) {
   Stage restored("BipedalWalker-v3");
   restored.Reset(1);
   ASSERT_THAT(restored.env().LoadState(&state), IsOk());
-  EXPECT_THAT(restored.Step({0, 0, 0, 0}),
-              IsError(absl::StatusCode::kFailedPrecondition, "Reset()"));
-  EXPECT_THAT(restored.env().Render(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(restored.Step({0, 0, 0, 0}), IsFailedPrecondition("Reset()"));
+  EXPECT_THAT(restored.env().Render(), IsFailedPrecondition());
 }
 
 absl::Status Load(const std::vector<int64_t>& actions, std::vector<float> obs) {
@@ -207,8 +206,8 @@ TEST(Box2dTest, RefusesBrokenStates) {
   EXPECT_THAT(Load({0, 4}, obs), IsInvalid("contains 4, which is not legal"));
   EXPECT_THAT(Load(std::vector<int64_t>(1001), obs), IsInvalid("up to 1000"));
   EXPECT_THAT(Load({0}, {1, 2}), IsInvalid());
-  EXPECT_THAT(Load({0, 1, 2}, obs), IsError(absl::StatusCode::kFailedPrecondition,
-                                            "the 3 saved actions lead to another observation"));
+  EXPECT_THAT(Load({0, 1, 2}, obs),
+              IsFailedPrecondition("the 3 saved actions lead to another observation"));
 }
 
 TEST(Box2dTest, WindMovesTheLander) {

@@ -217,7 +217,7 @@ TEST(ClassicControlTest, TerminationTakesPrecedenceOverTheTimeLimit) {
 TEST(ClassicControlTest, StepNeedsAnEpisode) {
   Stage stage("CartPole-v1");
   StepResult result;
-  const auto needs_reset = IsError(absl::StatusCode::kFailedPrecondition, "Reset()");
+  const auto needs_reset = IsFailedPrecondition("Reset()");
   EXPECT_THAT(stage.Step(0, &result), needs_reset);
   ASSERT_THAT(stage.StartAt({5, 0, 0, 0}), IsOk());
   ASSERT_THAT(stage.Step(0, &result), IsOk());

@@ -34,8 +34,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
-
 absl::Status ErrorOf(const GymnasiumConfig& config) {
   return CreateGymnasiumEnvs(TwoPerProcess(), config, 2).status();
 }
@@ -79,9 +77,10 @@ class GymnasiumFaultsTest : public testing::Test {
 TEST_F(GymnasiumFaultsTest, ATracebackArrivesWhole) {
   Launch(TroubleConfig("raise"));
   const absl::Status status = StepIntoTrouble();
-  EXPECT_THAT(status, IsError(kInternal, "env 0 (sample_envs:Trouble): step 3",
-                              "Traceback (most recent call last)", "sample_envs.py\", line ",
-                              "in do_raise", "self.fall_off()", "ValueError: fell off the cliff"));
+  EXPECT_THAT(status,
+              IsInternal("env 0 (sample_envs:Trouble): step 3", "Traceback (most recent call last)",
+                         "sample_envs.py\", line ", "in do_raise", "self.fall_off()",
+                         "ValueError: fell off the cliff"));
   // Only lines of the user's code.
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("/proc/self/fd")));
 }
@@ -110,7 +109,7 @@ TEST_F(GymnasiumFaultsTest, AFailedResetIsTriedAgain) {
 
 TEST_F(GymnasiumFaultsTest, AResetThatFailsClosesTheManager) {
   Launch(TroubleConfig("reset"));
-  EXPECT_THAT(manager_->Reset(), IsError(kInternal, "reset failed (seed", "KeyError: 'no level"));
+  EXPECT_THAT(manager_->Reset(), IsInternal("reset failed (seed", "KeyError: 'no level"));
   EXPECT_TRUE(manager_->closed());
 }
 
@@ -173,7 +172,7 @@ TEST_F(GymnasiumFaultsTest, ObservationsMustKeepToTheirSpace) {
   for (const auto& [deed, message] : kCases) {
     SCOPED_TRACE(deed);
     Launch(TroubleConfig(deed));
-    EXPECT_THAT(StepIntoTrouble(), IsError(kInternal, "env 0 (sample_envs:Trouble)", message));
+    EXPECT_THAT(StepIntoTrouble(), IsInternal("env 0 (sample_envs:Trouble)", message));
   }
 }
 
@@ -187,15 +186,15 @@ TEST_F(GymnasiumFaultsTest, Step_OutsideOfItsSpace_IsNotRetried) {
   SubprocessEnvManagerOptions options = TwoPerProcess();
   options.max_retry = 3;
   Launch(TroubleConfig("outside"), options);
-  EXPECT_THAT(StepIntoTrouble(), IsError(kInternal, "step 3 of its episode failed (attempts: 1)",
-                                         "env.out_of_bounds: CLIP"));
+  EXPECT_THAT(StepIntoTrouble(),
+              IsInternal("step 3 of its episode failed (attempts: 1)", "env.out_of_bounds: CLIP"));
   // Also where the manager runs the env as one of C++, and could step it once more.
   BaseEnvManager::Options local;
   local.max_retry = 3;
   manager_ =
       *BaseEnvManager::Create(local, {[] { return CreateGymnasiumEnv(TroubleConfig("outside")); }});
   ASSERT_THAT(manager_->Launch(), IsOk());
-  EXPECT_THAT(StepIntoTrouble(), IsError(kInternal, "(attempts: 1)"));
+  EXPECT_THAT(StepIntoTrouble(), IsInternal("(attempts: 1)"));
 }
 
 TEST_F(GymnasiumFaultsTest, ValuesOutsideOfTheSpace_AreClippedOrStayAsConfigured) {
@@ -214,7 +213,7 @@ TEST_F(GymnasiumFaultsTest, ValuesOutsideOfTheSpace_AreClippedOrStayAsConfigured
   EnvConfig clips;
   clips.set_out_of_bounds(EnvConfig::CLIP);
   Launch(TroubleConfig("nan"), TwoPerProcess(), clips);
-  EXPECT_THAT(StepIntoTrouble(), IsError(kInternal, "element 1, is nan"));
+  EXPECT_THAT(StepIntoTrouble(), IsInternal("element 1, is nan"));
 }
 
 TEST_F(GymnasiumFaultsTest, StepThatIsNotFinite_IsVoidIfWanted) {
@@ -232,7 +231,7 @@ TEST_F(GymnasiumFaultsTest, StepThatIsNotFinite_IsVoidIfWanted) {
 
 TEST_F(GymnasiumFaultsTest, ResetThatIsNotFinite_FailsOrBeginsTheNextEpisode) {
   Launch(TroubleConfig("nan reset"));
-  EXPECT_THAT(manager_->Reset(), IsError(kInternal, "reset failed (seed", "element 1, is nan"));
+  EXPECT_THAT(manager_->Reset(), IsInternal("reset failed (seed", "element 1, is nan"));
   SubprocessEnvManagerOptions options = TwoPerProcess();
   options.drop_not_finite = true;
   Launch(TroubleConfig("nan reset", Once()), options);
@@ -240,7 +239,7 @@ TEST_F(GymnasiumFaultsTest, ResetThatIsNotFinite_FailsOrBeginsTheNextEpisode) {
   EXPECT_EQ(manager_->ready_obs().env_ids.size(), 2);
   // But not for ever.
   Launch(TroubleConfig("nan reset"), options);
-  EXPECT_THAT(manager_->Reset(), IsError(kInternal, "element 1, is nan"));
+  EXPECT_THAT(manager_->Reset(), IsInternal("element 1, is nan"));
 }
 
 TEST_F(GymnasiumFaultsTest, StepThatTheEnvCallsAbnormal_IsVoid) {
@@ -276,27 +275,23 @@ TEST_F(GymnasiumFaultsTest, SpacesMustNotChange) {
 
 TEST_F(GymnasiumFaultsTest, MissingModulesClassesAndPackagesAreNamed) {
   EXPECT_THAT(ErrorOf(TestEnvConfig("no_such_module:Env")),
-              IsError(absl::StatusCode::kNotFound,
-                      "entry_point 'no_such_module:Env': No module named "
-                      "'no_such_module'; looked in ['env/gymnasium/testdata'"));
+              IsNotFound("entry_point 'no_such_module:Env': No module named "
+                         "'no_such_module'; looked in ['env/gymnasium/testdata'"));
   EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs:NoSuchEnv")),
-              IsError(absl::StatusCode::kNotFound, "has no 'NoSuchEnv'", "'Pixels'"));
+              IsNotFound("has no 'NoSuchEnv'", "'Pixels'"));
   EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs")), IsInvalid("expected 'module:Class'"));
   GymnasiumConfig by_id = TestEnvConfig("");
   by_id.set_id("NoSuchEnv-v3");
-  EXPECT_THAT(ErrorOf(by_id),
-              IsError(absl::StatusCode::kFailedPrecondition, "-m pip install gymnasium"));
+  EXPECT_THAT(ErrorOf(by_id), IsFailedPrecondition("-m pip install gymnasium"));
   // A gymnasium that lacks a module of its own is there, but broken: the stub without the folder of
   // its CartPole.
   GymnasiumConfig broken = by_id;
   broken.clear_python_path();
   broken.add_python_path("env/gymnasium/testdata/stub");
-  EXPECT_THAT(ErrorOf(broken),
-              IsError(absl::StatusCode::kFailedPrecondition, "gymnasium cannot be imported by",
-                      "No module named 'cartpole'"));
+  EXPECT_THAT(ErrorOf(broken), IsFailedPrecondition("gymnasium cannot be imported by",
+                                                    "No module named 'cartpole'"));
   by_id.add_python_path("env/gymnasium/testdata/stub");
-  EXPECT_THAT(ErrorOf(by_id),
-              IsError(kInternal, "NameNotFound: Environment `NoSuchEnv` doesn't exist."));
+  EXPECT_THAT(ErrorOf(by_id), IsInternal("NameNotFound: Environment `NoSuchEnv` doesn't exist."));
 }
 
 TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
@@ -307,15 +302,14 @@ TEST_F(GymnasiumFaultsTest, TheConfigIsChecked) {
   EXPECT_THAT(ErrorOf(config),
               IsInvalid("expected one of both", "seed_bits is 65, expected in [1, 64]"));
   EXPECT_THAT(ErrorOf(TestEnvConfig("sample_envs:Trouble", "{\"colour\": 1}")),
-              IsError(kInternal, "unexpected keyword argument 'colour'"));
+              IsInternal("unexpected keyword argument 'colour'"));
 }
 
 TEST_F(GymnasiumFaultsTest, TheInterpreterMustBeThere) {
   GymnasiumConfig config = TroubleConfig("");
   config.set_python("/no/such/python");
-  EXPECT_THAT(ErrorOf(config), IsError(absl::StatusCode::kUnavailable,
-                                       "there is no Python interpreter "
-                                       "'/no/such/python' (params.python or --python)"));
+  EXPECT_THAT(ErrorOf(config), IsUnavailable("there is no Python interpreter "
+                                             "'/no/such/python' (params.python or --python)"));
 }
 
 TEST_F(GymnasiumFaultsTest, TheInterpreterMustHaveNumpy) {
@@ -325,21 +319,18 @@ TEST_F(GymnasiumFaultsTest, TheInterpreterMustHaveNumpy) {
   ASSERT_EQ(chmod(path.c_str(), 0755), 0);
   GymnasiumConfig config = TroubleConfig("");
   config.set_python(path);
-  EXPECT_THAT(ErrorOf(config), IsError(absl::StatusCode::kFailedPrecondition, "has no numpy",
-                                       "-m pip install numpy"));
+  EXPECT_THAT(ErrorOf(config), IsFailedPrecondition("has no numpy", "-m pip install numpy"));
 }
 
 TEST_F(GymnasiumFaultsTest, EnvsThatDoNotFitAreRefused) {
-  EXPECT_THAT(ErrorOf(TroubleConfig("build")), IsError(kInternal, "RuntimeError: no such level"));
+  EXPECT_THAT(ErrorOf(TroubleConfig("build")), IsInternal("RuntimeError: no such level"));
   EXPECT_THAT(ErrorOf(TroubleConfig("graph")),
               IsInvalid("the space of 'obs' is a Graph, expected Box"));
   EXPECT_THAT(ErrorOf(TroubleConfig("no actions")),
               IsInvalid("a Discrete of [0] categories, expected at least one"));
-  EXPECT_THAT(ErrorOf(TroubleConfig("exit early")),
-              IsError(kInternal, "in __init__", "SystemExit: 0"));
+  EXPECT_THAT(ErrorOf(TroubleConfig("exit early")), IsInternal("in __init__", "SystemExit: 0"));
   EXPECT_THAT(ErrorOf(TroubleConfig("mixed")), IsInvalid("discrete and continuous parts"));
-  EXPECT_THAT(ErrorOf(TroubleConfig("old reset")),
-              IsError(kInternal, "expected (observation, info)"));
+  EXPECT_THAT(ErrorOf(TroubleConfig("old reset")), IsInternal("expected (observation, info)"));
 }
 
 }  // namespace

@@ -47,8 +47,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
-
 GymnasiumConfig Simulator(absl::string_view name, absl::string_view kwargs = "") {
   return TestEnvConfig(absl::StrCat("simulators:", name), kwargs);
 }
@@ -198,7 +196,7 @@ TEST(SimulatorsTest, ActionsHaveTheTypeOfTheirSpace) {
 TEST(SimulatorsTest, AResetWithoutASeedIsRefusedWithTheInterface) {
   const absl::Status status =
       CreateGymnasiumEnvs(TwoPerProcess(), Simulator("OldReset"), 2).status();
-  EXPECT_THAT(status, IsError(kInternal, "expected reset(self, *, seed=None"));
+  EXPECT_THAT(status, IsInternal("expected reset(self, *, seed=None"));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("seed_bits")));
 }
 
@@ -245,7 +243,7 @@ TEST(SimulatorsTest, SeedsThatDoNotFitAreRefusedWithTheSetting) {
   GymnasiumConfig config = Simulator("ShortSeeds");
   // At once, and not when an episode has a long seed.
   EXPECT_THAT(CreateGymnasiumEnvs(TwoPerProcess(), config, 2).status(),
-              IsError(kInternal, "Seed must be between 0 and 2**32 - 1", "set seed_bits: 32"));
+              IsInternal("Seed must be between 0 and 2**32 - 1", "set seed_bits: 32"));
   config.set_seed_bits(32);
   DING_ASSERT_OK_AND_ASSIGN(const auto manager, Begin(config));
   ExpectAnEpisode(manager.get());
@@ -283,7 +281,7 @@ TEST(SimulatorsTest, AMaskOfAnotherFormIsRefusedWithTheRightForm) {
   };
   for (const auto& [form, message] : kCases) {
     EXPECT_THAT(Begin(Simulator("Masked", absl::StrCat(R"({"form": ")", form, R"("})"))),
-                IsError(kInternal, message));
+                IsInternal(message));
   }
 }
 
@@ -463,7 +461,7 @@ TEST(PettingZooTest, InfosThatAreNotAsDeclaredAreRefused) {
   DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder actions, ZeroedRows(envs->env_spec().action, 2));
   EXPECT_THAT(envs->Step({0, 1}, actions.view()).status(), IsOk());
   EXPECT_THAT(envs->Step({0, 1}, actions.view()).status(),
-              IsError(kInternal, "the info of a step has no 'b/step'"));
+              IsInternal("the info of a step has no 'b/step'"));
 }
 
 TEST(PettingZooTest, SaysWhatIsWrong) {
@@ -490,11 +488,10 @@ TEST(PettingZooTest, SaysWhatIsWrong) {
     }
     return absl::OkStatus();
   };
-  EXPECT_THAT(failure("text"), IsError(kInternal, "is a str (no)", "expected a bool"));
-  EXPECT_THAT(failure("no infos"), IsError(kInternal, "the info is a NoneType"));
-  EXPECT_THAT(failure("pay the dead"), IsError(kInternal,
-                                               "the reward of 'a' is 1, but it has ended in an "
-                                               "earlier step"));
+  EXPECT_THAT(failure("text"), IsInternal("is a str (no)", "expected a bool"));
+  EXPECT_THAT(failure("no infos"), IsInternal("the info is a NoneType"));
+  EXPECT_THAT(failure("pay the dead"), IsInternal("the reward of 'a' is 1, but it has ended in an "
+                                                  "earlier step"));
   EXPECT_THAT(Create(GameConfig("InTurns")).status(), IsInvalid("pettingzoo.AECEnv"));
   EXPECT_THAT(std::string(failure("fewer").message()), HasSubstr("'c'"));
   EXPECT_THAT(std::string(failure("hide").message()), HasSubstr("also of 'b'"));

@@ -253,7 +253,7 @@ TEST(OrchardTest, TheStackIsTheLastFourPicturesOldestFirst) {
 TEST(OrchardTest, RefusesInvalidCalls) {
   Game game;
   StepResult result;
-  EXPECT_THAT(game.TryStep(1, &result), IsError(absl::StatusCode::kFailedPrecondition, "Reset()"));
+  EXPECT_THAT(game.TryStep(1, &result), IsFailedPrecondition("Reset()"));
   EXPECT_THAT(CreateOrchard("mine", 2), IsInvalid("2 frames, expected 1 or 4"));
   StateDict broken;
   ASSERT_THAT(broken.WriteInt("seed", 1), IsOk());

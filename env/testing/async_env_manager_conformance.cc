@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/state.h"
@@ -24,9 +23,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr absl::StatusCode kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AsyncEnvManagerConformance);
 
 TEST_P(AsyncEnvManagerConformance, OtherEnvsContinueWhileOneIsBusy) {
@@ -42,8 +38,8 @@ TEST_P(AsyncEnvManagerConformance, OtherEnvsContinueWhileOneIsBusy) {
   EXPECT_EQ(steps[0], 0);
   EXPECT_GE(steps[1] + steps[2], 1);
   EXPECT_EQ(manager->env_state(0), EnvState::kRun);
-  EXPECT_THAT(Step(manager.get(), {0}), IsError(kFailedPrecondition, "env 0", "not answered"));
-  EXPECT_THAT(manager->Render(0), IsError(kFailedPrecondition, "not answered"));
+  EXPECT_THAT(Step(manager.get(), {0}), IsFailedPrecondition("env 0", "not answered"));
+  EXPECT_THAT(manager->Render(0), IsFailedPrecondition("not answered"));
   scripts_[0]->hold_steps = false;
   // Calls that step no env collect the answers of busy envs.
   while (steps[0] == 0) {
@@ -147,7 +143,7 @@ TEST_P(AsyncEnvManagerConformance, AStepErrorNamesTheEnvAndOthersContinue) {
   const auto manager = LaunchedWith(1);
   scripts_[0]->hold_steps = true;
   EXPECT_THAT(Step(manager.get(), {0, 1}),
-              IsError(kInternal, "env 1 (Scripted): step 1 of its episode failed"));
+              IsInternal("env 1 (Scripted): step 1 of its episode failed"));
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kRun, EnvState::kError, EnvState::kRun));
   EXPECT_THAT(manager->ready_obs().env_ids, ElementsAre(2));
   scripts_[0]->hold_steps = false;

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -36,11 +35,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr absl::StatusCode kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr absl::StatusCode kInternal = absl::StatusCode::kInternal;
-constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
-constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
 TEST_P(EnvManagerConformance, StatesFollowTheLifeCycle) {
   options_.episode_num = 2;
@@ -114,7 +108,7 @@ TEST_P(EnvManagerConformance, EveryEnvRunsItsOwnNumberOfEpisodes) {
   EXPECT_THAT(ready, ElementsAre(3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1));
   // There was no further reset.
   EXPECT_EQ(scripts_[0]->log.resets, 2);
-  EXPECT_THAT(Step(manager.get(), {0}), IsError(kFailedPrecondition, "DONE"));
+  EXPECT_THAT(Step(manager.get(), {0}), IsFailedPrecondition("DONE"));
 
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
@@ -125,12 +119,12 @@ TEST_P(EnvManagerConformance, EveryEnvRunsItsOwnNumberOfEpisodes) {
 
 TEST_P(EnvManagerConformance, RefusesASecondLaunchUntilClosed) {
   const auto manager = Launched();
-  EXPECT_THAT(manager->Launch(), IsError(kFailedPrecondition, "launched already"));
+  EXPECT_THAT(manager->Launch(), IsFailedPrecondition("launched already"));
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   manager->Close();
   manager->Close();
   EXPECT_EQ(scripts_[0]->log.alive, 0);
-  const auto closed = IsError(kFailedPrecondition, "closed");
+  const auto closed = IsFailedPrecondition("closed");
   EXPECT_THAT(manager->Reset(), closed);
   EXPECT_THAT(manager->Reset({EnvReset{0, {}}}), closed);
   EXPECT_THAT(Step(manager.get(), {0}), closed);
@@ -165,8 +159,7 @@ TEST_P(EnvManagerConformance, WithoutAutoResetAnEndedEnvNeedsAReset) {
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kRun, EnvState::kNeedReset, EnvState::kRun));
   EXPECT_EQ(scripts_[1]->log.resets, 1);
-  EXPECT_THAT(Step(manager.get(), {1}),
-              IsError(kFailedPrecondition, "env 1 (Scripted)", "NEED_RESET"));
+  EXPECT_THAT(Step(manager.get(), {1}), IsFailedPrecondition("env 1 (Scripted)", "NEED_RESET"));
   ASSERT_THAT(manager->Reset({EnvReset{1, {}}}), IsOk());
   EXPECT_EQ(manager->env_state(1), EnvState::kRun);
   EXPECT_EQ(scripts_[0]->log.resets, 1);
@@ -204,8 +197,8 @@ TEST_P(EnvManagerConformance, ResetErrorClosesTheManager) {
   options_.retry_waiting_time = absl::Seconds(7);
   scripts_[1]->on_every_reset = EnvFault::kError;
   const auto manager = Create();
-  EXPECT_THAT(manager->Launch(), IsError(kUnavailable, "env 1 (Scripted): reset failed",
-                                         "attempts: 3", "scripted error"));
+  EXPECT_THAT(manager->Launch(),
+              IsUnavailable("env 1 (Scripted): reset failed", "attempts: 3", "scripted error"));
   EXPECT_TRUE(manager->closed());
   EXPECT_THAT(States(*manager), Each(EnvState::kVoid));
   EXPECT_EQ(scripts_[1]->log.resets, 3);
@@ -218,8 +211,8 @@ TEST_P(EnvManagerConformance, AutomaticResetErrorClosesTheManager) {
   scripts_[2]->episode_length = 1;
   scripts_[2]->on_reset[2] = EnvFault::kThrow;
   const auto manager = Launched();
-  EXPECT_THAT(StepReady(manager.get()), IsError(kInternal, "env 2 (Scripted): reset failed",
-                                                "threw an exception: scripted exception"));
+  EXPECT_THAT(StepReady(manager.get()), IsInternal("env 2 (Scripted): reset failed",
+                                                   "threw an exception: scripted exception"));
   EXPECT_TRUE(manager->closed());
 }
 
@@ -248,30 +241,29 @@ TEST_P(EnvManagerConformance, ResetThatFailsOnceRecoversWithANewEnv) {
 TEST_P(EnvManagerConformance, BuildErrorsAreResetErrors) {
   scripts_[2]->on_build[1] = EnvFault::kThrowOther;
   const auto manager = Create();
-  EXPECT_THAT(manager->Launch(), IsError(kInternal, "env 2 (Scripted)", "not a std::exception"));
+  EXPECT_THAT(manager->Launch(), IsInternal("env 2 (Scripted)", "not a std::exception"));
   EXPECT_TRUE(manager->closed());
   EXPECT_EQ(scripts_[0]->log.alive, 0);
 }
 
 TEST_P(EnvManagerConformance, ObservationOfAResetMustBeFinite) {
   scripts_[0]->on_reset[1] = EnvFault::kNanObservation;
-  EXPECT_THAT(Create()->Launch(), IsError(kInternal, "env 0", "'obs', element 1, is nan"));
+  EXPECT_THAT(Create()->Launch(), IsInternal("env 0", "'obs', element 1, is nan"));
 }
 
 TEST_P(EnvManagerConformance, StepErrorStopsOneEnvAndLosesTheStepOfOthers) {
   scripts_[1]->on_step[2] = EnvFault::kThrow;
   const auto manager = Launched();
   ASSERT_THAT(StepReady(manager.get()), IsOk());
-  EXPECT_THAT(StepReady(manager.get()),
-              IsError(kInternal, "env 1 (Scripted): step 2 of its episode failed", "attempts: 1",
-                      "scripted exception"));
+  EXPECT_THAT(StepReady(manager.get()), IsInternal("env 1 (Scripted): step 2 of its episode failed",
+                                                   "attempts: 1", "scripted exception"));
   EXPECT_FALSE(manager->closed());
   // The step of env 0 is lost; env 2 was either stepped likewise or not at all.
   const EnvState last = GetParam().one_by_one ? EnvState::kRun : EnvState::kNeedReset;
   EXPECT_THAT(States(*manager), ElementsAre(EnvState::kNeedReset, EnvState::kError, last));
   EXPECT_EQ(scripts_[2]->log.steps, GetParam().one_by_one ? 1 : 2);
   EXPECT_THAT(manager->ready_obs().env_ids, SizeIs(GetParam().one_by_one ? 1 : 0));
-  EXPECT_THAT(Step(manager.get(), {1}), IsError(kFailedPrecondition, "ERROR"));
+  EXPECT_THAT(Step(manager.get(), {1}), IsFailedPrecondition("ERROR"));
   ASSERT_THAT(manager->Reset({EnvReset{0, {}}, EnvReset{1, {}}, EnvReset{2, {}}}), IsOk());
   EXPECT_THAT(manager->Reset({EnvReset{1, {}}, EnvReset{1, {}}}), IsInvalid("env 1", "twice"));
   EXPECT_THAT(manager->ready_obs().env_ids, ElementsAre(0, 1, 2));
@@ -304,7 +296,7 @@ TEST_P(EnvManagerConformance, StepOnARenewedEnvIsVoid) {
   EXPECT_THAT(steps->abnormal, ElementsAre(0, 1, 0));
   ASSERT_THAT(steps->causes, SizeIs(1));
   EXPECT_EQ(steps->causes[0].row, 1);
-  EXPECT_THAT(steps->causes[0].cause, IsError(kUnavailable, "env 1", "scripted error"));
+  EXPECT_THAT(steps->causes[0].cause, IsUnavailable("env 1", "scripted error"));
   EXPECT_EQ(scripts_[1]->log.built, 2);
   EXPECT_EQ(scripts_[1]->log.alive, 1);
   EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(2, 0, -1));
@@ -317,13 +309,13 @@ TEST_P(EnvManagerConformance, NonFiniteValuesAreNamedAndNotRetried) {
   const auto manager = Launched();
   ASSERT_THAT(StepReady(manager.get()), IsOk());
   EXPECT_THAT(StepReady(manager.get()),
-              IsError(kInternal, "env 2 (Scripted): at step 2", "field 'obs', element 1, is nan"));
+              IsInternal("env 2 (Scripted): at step 2", "field 'obs', element 1, is nan"));
   EXPECT_EQ(scripts_[2]->log.steps, 2);
   EXPECT_THAT(States(*manager),
               ElementsAre(EnvState::kNeedReset, EnvState::kNeedReset, EnvState::kError));
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(StepReady(manager.get()),
-              IsError(kInternal, "env 1 (Scripted): at step 1", "the reward is inf"));
+              IsInternal("env 1 (Scripted): at step 1", "the reward is inf"));
 }
 
 TEST_P(EnvManagerConformance, StepThatIsNotFinite_IsAbnormalIfWanted) {
@@ -361,9 +353,8 @@ TEST_P(EnvManagerConformance, StepsThatAreNotFinite_AreBounded) {
                           {8, EnvFault::kNanObservation}};
   const auto manager = Launched();
   for (int i = 0; i < 7; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk()) << i;
-  EXPECT_THAT(
-      StepReady(manager.get()),
-      IsError(kInternal, "env 1 (Scripted): 3 abnormal steps in a row", "element 1, is nan"));
+  EXPECT_THAT(StepReady(manager.get()),
+              IsInternal("env 1 (Scripted): 3 abnormal steps in a row", "element 1, is nan"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
 }
 
@@ -375,7 +366,7 @@ TEST_P(EnvManagerConformance, ResetThatIsNotFinite_BeginsTheNextEpisodeIfWanted)
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(Row(manager->ready_obs(), 1), ElementsAre(3, 0, -1));
-  EXPECT_THAT(manager->Reset(), IsError(kInternal, "element 1, is nan"));
+  EXPECT_THAT(manager->Reset(), IsInternal("element 1, is nan"));
   EXPECT_TRUE(manager->closed());
 }
 
@@ -412,7 +403,7 @@ TEST_P(EnvManagerConformance, ConsecutiveAbnormalStepsAreBounded) {
   const auto manager = Launched();
   for (int i = 0; i < 5; ++i) ASSERT_THAT(StepReady(manager.get()), IsOk()) << i;
   EXPECT_THAT(StepReady(manager.get()),
-              IsError(kInternal, "env 1 (Scripted): 3 abnormal steps in a row", "at most 2"));
+              IsInternal("env 1 (Scripted): 3 abnormal steps in a row", "at most 2"));
   EXPECT_EQ(manager->env_state(1), EnvState::kError);
   ASSERT_THAT(manager->Reset(), IsOk());
   EXPECT_THAT(StepReady(manager.get()), IsOk());
@@ -474,8 +465,7 @@ TEST_P(EnvManagerConformance, ReportsAllProblemsOfOptions) {
                         "max_abnormal_steps is -2"));
   EXPECT_THAT(GetParam().create({}, 0, {}), IsInvalid("no env factories"));
   scripts_[0]->on_build[1] = EnvFault::kThrow;
-  EXPECT_THAT(BaseEnvManager::Create({}, Factories()),
-              IsError(kInternal, "env 0", "scripted exception"));
+  EXPECT_THAT(BaseEnvManager::Create({}, Factories()), IsInternal("env 0", "scripted exception"));
 }
 
 TEST_P(EnvManagerConformance, RefusesEnvsWithDifferentSpecs) {

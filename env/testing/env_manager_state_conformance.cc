@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
@@ -30,8 +29,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 bool SameState(const StateDict& a, const StateDict& b) {
   const auto same = [](const TensorMap::Entry& x, const TensorMap::Entry& y) {
@@ -96,8 +93,7 @@ TEST_P(EnvManagerStateConformance, RefusesAStateOfOtherEnvs) {
   const auto manager = Launched();
   EXPECT_THAT(manager->LoadState(&saved, &restarted_), IsInvalid("expected 2 elements"));
   StateDict empty("checkpoint 7");
-  EXPECT_THAT(manager->LoadState(&empty, &restarted_),
-              IsError(absl::StatusCode::kNotFound, "checkpoint 7"));
+  EXPECT_THAT(manager->LoadState(&empty, &restarted_), IsNotFound("checkpoint 7"));
   // The manager is unchanged.
   EXPECT_THAT(States(*manager), Each(EnvState::kRun));
   EXPECT_THAT(Row(manager->ready_obs(), 0), ElementsAre(3, 0, -1));
