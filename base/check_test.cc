@@ -1,6 +1,5 @@
 #include "ding_worker/base/check.h"
 
-#include <cstdio>
 #include <string>
 #include <type_traits>
 

@@ -6,7 +6,6 @@
 
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/parse_proto_test.pb.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,5 @@
 #include "ding_worker/base/rng.h"
 
-#include <array>
 #include <cmath>
 #include <set>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"

@@ -12,8 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"

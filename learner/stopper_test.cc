@@ -2,7 +2,6 @@
 #include "ding_worker/learner/stopper.h"
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"

@@ -1,6 +1,5 @@
 // What videos, averages and summaries do with sizes and numbers that nobody should give them. Run
 // it with AddressSanitizer and UndefinedBehaviorSanitizer, too.
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>

@@ -1,6 +1,5 @@
 #include "ding_worker/policy/policy_conformance.h"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>

@@ -2,7 +2,6 @@
 // schedules into settings, and their collect and learn modes use them. PPO's adapted entropy weight
 // is tested here, too.
 #include <cmath>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

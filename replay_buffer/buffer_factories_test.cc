@@ -108,6 +108,7 @@ TEST_P(BufferOfAnyType, CountsRowsInTheSinkOfTheRun) {
     DING_ASSERT_OK_AND_ASSIGN(const auto buffer, create_buffer(GetParam(), Deps()));
     ASSERT_THAT(buffer->Push(streams.Make({{0, 6, SegmentEnd::kTerminated}}), 1), IsOk());
     ASSERT_THAT(buffer->Push(streams.Make({{1, 4, SegmentEnd::kTerminated}}), 2), IsOk());
+    EXPECT_THAT(buffer->Sample(1000, 0), IsFailedPrecondition()) << "and does not count";
     clock_.Advance(absl::Milliseconds(2999));
     DING_ASSERT_OK_AND_ASSIGN(const Batch first, buffer->Sample(1, 0));
     EXPECT_THAT(Values("pushed_in"), IsEmpty());

@@ -1,9 +1,7 @@
 #include "ding_worker/replay_buffer/hindsight_buffer.h"
 
-#include <cmath>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "ding_worker/env/classic_control/raster.h"
 
-#include <cstdint>
-#include <numeric>
 #include <utility>
 
 #include "gmock/gmock.h"

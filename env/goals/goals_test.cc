@@ -1,12 +1,10 @@
 // Tests of the tasks with a goal as the registry creates them: they conform, their rewards are
 // those of the goal fields, walls stop the point, and the reward is rare for a random walk.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,7 +29,6 @@ namespace ding {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // classic_control_test.cc has the same two functions: the registry holds the envs that a test
 // links, so that each test lists its own.

@@ -2,12 +2,10 @@
 // do not keep to their spaces. Each error says what was found, what was expected and what to do.
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

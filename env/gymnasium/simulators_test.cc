@@ -22,7 +22,6 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/goal_fields.h"
 #include "ding_worker/data/image.h"
-#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"

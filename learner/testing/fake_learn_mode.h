@@ -1,5 +1,5 @@
-// A learn mode for tests, with one parameter, which grows by 1 with every optimizer step; and a hook
-// that calls a function.
+// A learn mode for tests, with one parameter, which grows by 1 with every optimizer step; and a
+// hook that calls a function.
 #ifndef DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 #define DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/file.h"

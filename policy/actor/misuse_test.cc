@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"

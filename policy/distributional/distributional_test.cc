@@ -12,7 +12,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/distributional/iqn_network.h"
 #include "ding_worker/policy/policy.h"

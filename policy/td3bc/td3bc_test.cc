@@ -1,5 +1,4 @@
 // TD3+BC: the policy of policy/td3 with cloning, and its factory.
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>

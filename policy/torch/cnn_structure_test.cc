@@ -1,6 +1,5 @@
 #include "ding_worker/policy/torch/cnn_structure.h"
 
-#include <string>
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <vector>
 
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"

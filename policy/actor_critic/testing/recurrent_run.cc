@@ -1,6 +1,5 @@
 #include "ding_worker/policy/actor_critic/testing/recurrent_run.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
