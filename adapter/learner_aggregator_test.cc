@@ -1,5 +1,6 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <string>
@@ -10,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/adapter/testing/fake_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,93 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr char kAddress[] = "learners";
+
+// A learner of a group that sends exactly the messages that a test tells it to send. All are about
+// task "a" and policy "policy_0". A message that cannot be sent fails the test.
+class FakeLearner {
+ public:
+  // Joins the aggregator; joined() says whether it is admitted.
+  FakeLearner(FakeCoordinator* coordinator, const std::string& name,
+              Hello::Role role = Hello::LEARNER) {
+    Hello hello;
+    hello.set_role(role);
+    hello.set_name(name);
+    hello.set_pid(4711);
+    hello.mutable_resources()->set_cpus(2);
+    hello.mutable_resources()->set_memory_bytes(1000);
+    hello.mutable_resources()->set_gpus(1);
+    WorkerSession::Options options;
+    options.session.lease = kLong;
+    session_ = WorkerSession::Join(coordinator->transport(), kAddress, hello, options);
+  }
+
+  const absl::Status& joined() const { return session_.status(); }
+  void Leave() { (*session_)->Close("leaves"); }
+
+  // Returns the next message; an empty one if none comes within a minute or the session is over.
+  CoordinatorMessage Receive() {
+    absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
+    over_ = message.status();
+    return message.ok() ? *message : CoordinatorMessage();
+  }
+  // Why the last Receive() had no message.
+  const absl::Status& over() const { return over_; }
+
+  void Send(const WorkerMessage& message) {
+    EXPECT_THAT((*session_)->Send(message, kLong), IsOk());
+  }
+  void Ready(uint32_t generation = 0, int64_t train_iter = 0) {
+    WorkerMessage message;
+    message.mutable_group_ready()->set_task_id("a");
+    message.mutable_group_ready()->set_model_digest("d");
+    message.mutable_group_ready()->set_generation(generation);
+    message.mutable_group_ready()->set_train_iter(train_iter);
+    Send(message);
+  }
+  // Demands two batches of `rows` rows.
+  void Demand(uint64_t sequence, int64_t rows, uint64_t read = 0) {
+    WorkerMessage message;
+    LearnerDemand* const demand = message.mutable_learner_demand();
+    demand->set_task_id("a");
+    demand->set_sequence(sequence);
+    demand->set_batch_size(rows);
+    demand->set_batches(2);
+    demand->set_read(read);
+    Send(message);
+  }
+  // Reports the priority of one row. The row's unique id is ten times the priority, its buffer
+  // index a hundred times.
+  void Info(int64_t step, float priority, bool done = false) {
+    WorkerMessage message;
+    LearnerInfo* const info = message.mutable_learner_info();
+    info->set_task_id("a");
+    info->set_learner_step(step);
+    info->set_learner_done(done);
+    info->add_priority(priority);
+    info->add_replay_unique_id(static_cast<int64_t>(priority * 10));
+    info->add_replay_buffer_idx(static_cast<int64_t>(priority * 100));
+    Send(message);
+  }
+  void Policy(uint64_t version) {
+    WorkerMessage message;
+    message.mutable_policy_version()->set_policy_id("policy_0");
+    message.mutable_policy_version()->set_version(version);
+    message.mutable_policy_version()->set_key(
+        PolicyKey("policy_0", version, FakeCoordinator::kWorker));
+    Send(message);
+  }
+  void Fail(absl::StatusCode code, const std::string& why) {
+    WorkerMessage message;
+    message.mutable_task_failed()->set_task_id("a");
+    message.mutable_task_failed()->set_code(static_cast<int>(code));
+    message.mutable_task_failed()->set_message(why);
+    Send(message);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
+  absl::Status over_;
+};
 
 class LearnerAggregatorTest : public testing::Test {
  protected:
@@ -62,7 +150,7 @@ class LearnerAggregatorTest : public testing::Test {
   }
   // Joins a learner and waits until the coordinator has been told of it.
   std::unique_ptr<FakeLearner> Join(const std::string& name) {
-    auto learner = std::make_unique<FakeLearner>(&coordinator_, kAddress, name);
+    auto learner = std::make_unique<FakeLearner>(&coordinator_, name);
     EXPECT_THAT(learner->joined(), IsOk());
     resources_ = coordinator_.Receive().resources();
     return learner;
@@ -197,7 +285,7 @@ TEST_F(LearnerAggregatorTest, ATaskAfterWhoseVersionsThereIsNoRoomIsRefused) {
 
 TEST_F(LearnerAggregatorTest, CollectorsAreToldToJoinTheCoordinator) {
   Run(1);
-  EXPECT_THAT(FakeLearner(&coordinator_, kAddress, "collector-0", Hello::COLLECTOR).joined(),
+  EXPECT_THAT(FakeLearner(&coordinator_, "collector-0", Hello::COLLECTOR).joined(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
 }
 
@@ -281,8 +369,8 @@ TEST_F(LearnerAggregatorTest, ReportsTheMembersToTheCoordinator) {
     });
     return message.group_status();
   };
-  const FakeLearner first(&coordinator_, kAddress, "learner-0");
-  auto second = std::make_unique<FakeLearner>(&coordinator_, kAddress, "learner-1");
+  const FakeLearner first(&coordinator_, "learner-0");
+  auto second = std::make_unique<FakeLearner>(&coordinator_, "learner-1");
   const GroupStatus joined = waits_for("a task", "a task");
   ASSERT_EQ(joined.member_size(), 2);
   EXPECT_EQ(joined.member(0).name(), "learner-0");

@@ -1,5 +1,6 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
@@ -23,7 +24,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/testing/noting_coordinator.h"
+#include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/control/session.h"
 #include "ding_worker/interaction/control/worker_session.h"
@@ -62,99 +63,130 @@ WorkerMessage HelloMessage(const std::string& name) {
   return message;
 }
 
-// Reports for each connection that the peer has shown the token of `identity`.
-class IdentifyingTransport : public Transport {
+// Gives no tasks, and notes who came and what was said. It is thread-safe.
+class NotingCoordinator : public Coordinator {
  public:
-  explicit IdentifyingTransport(std::string identity) : identity_(std::move(identity)) {}
+  void Start() override {}
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& /*peer*/) override {
+    MutexLock lock(&mutex_);
+    names_[worker] = hello.name();
+    changed_.SignalAll();
+  }
+  void WorkerLost(uint32_t worker, const absl::Status& why) override {
+    MutexLock lock(&mutex_);
+    lost_[names_[worker]] = why;
+    names_.erase(worker);
+    changed_.SignalAll();
+  }
+  void Handle(uint32_t worker, WorkerMessage message, Done done) override {
+    CoordinatorMessage answer;
+    if (message.has_status_request()) {
+      *answer.mutable_run_status() = status();
+    } else if (message.has_operator_request()) {
+      answer.mutable_operator_reply()->set_message(
+          absl::StrCat("grown by ", message.operator_request().grow()));
+    } else if (on_handle != nullptr) {
+      return done(on_handle(worker, message));
+    } else {
+      MutexLock lock(&mutex_);
+      heard_.push_back(absl::StrCat(names_[worker], ": ", message.task_started().task_id()));
+      if (holds) held_.push_back(std::exchange(done, nullptr));
+      changed_.SignalAll();
+    }
+    if (answer.message_case() != CoordinatorMessage::MESSAGE_NOT_SET) sender->Send(worker, answer);
+    if (done != nullptr) done(absl::OkStatus());
+  }
+  void Admit(const Hello& /*hello*/, Admitted admitted) override {
+    if (decides_nothing) return;
+    uint32_t worker = 0;
+    {
+      MutexLock lock(&mutex_);
+      worker = ++last_worker_;
+    }
+    admitted(worker);
+  }
+  bool DealWithCollectorJudgeFinish(const CollectorFinished& /*info*/) const override {
+    return false;
+  }
+  bool DealWithLearnerJudgeFinish(const LearnerInfo& /*info*/) const override { return false; }
+  absl::Status CloseJournal() override { return absl::OkStatus(); }
+  void KeepData() override {}
+  int32_t incarnation() const override { return 1; }
+  absl::Status WaitUntilDone(absl::Duration /*timeout*/) override { return absl::OkStatus(); }
+  void RequestEnd(const std::string& /*reason*/) override {}
+  absl::Status Close(const std::string& /*reason*/) override { return absl::OkStatus(); }
+  RunStatus status() const override {
+    RunStatus status;
+    status.set_run("run-7");
+    return status;
+  }
+  Counters counters() const override { return {}; }
 
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override {
-    DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, base_.Listen(address));
-    return std::make_unique<IdentifyingListener>(std::move(listener), identity_);
+  // Waits until this worker is lost, and returns why it was.
+  absl::Status WhyLost(const std::string& name) {
+    MutexLock lock(&mutex_);
+    while (lost_.count(name) == 0) {
+      if (!changed_.WaitFor(&mutex_, absl::Minutes(1))) return absl::UnknownError("it is not lost");
+    }
+    return lost_[name];
   }
-  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
-                                                      absl::Duration timeout) override {
-    return base_.Connect(address, timeout);
+  uint32_t NumberOf(const std::string& name) {
+    MutexLock lock(&mutex_);
+    while (true) {
+      for (const auto& [worker, other] : names_) {
+        if (other == name) return worker;
+      }
+      if (!changed_.WaitFor(&mutex_, absl::Minutes(1))) return 0;
+    }
   }
+  // Waits for that many workers: a worker has its Welcome a moment before the handler knows it.
+  bool WaitForWorkers(size_t count) {
+    MutexLock lock(&mutex_);
+    while (names_.size() < count) {
+      if (!changed_.WaitFor(&mutex_, absl::Minutes(1))) return false;
+    }
+    return true;
+  }
+  std::vector<std::string> heard(size_t at_least) {
+    MutexLock lock(&mutex_);
+    while (heard_.size() < at_least && changed_.WaitFor(&mutex_, absl::Minutes(1))) {
+    }
+    return heard_;
+  }
+  size_t present() const {
+    MutexLock lock(&mutex_);
+    return names_.size();
+  }
+  size_t joined() const {
+    MutexLock lock(&mutex_);
+    return names_.size() + lost_.size();
+  }
+
+  // Says that the messages which it holds are done.
+  void ReleaseHeld() {
+    std::vector<Done> held;
+    {
+      MutexLock lock(&mutex_);
+      held.swap(held_);
+    }
+    for (const Done& done : held) done(absl::OkStatus());
+  }
+
+  // Set these before use.
+  WorkerSender* sender = nullptr;
+  std::function<absl::Status(uint32_t, const WorkerMessage&)> on_handle;
+  std::atomic<bool> decides_nothing{false};  // whether Admit() never answers
+  std::atomic<bool> holds{false};            // whether messages are not done until ReleaseHeld()
 
  private:
-  class Identified : public Connection {
-   public:
-    Identified(std::unique_ptr<Connection> base, std::string identity)
-        : base_(std::move(base)), identity_(std::move(identity)) {}
-    absl::Status Send(std::string message, absl::Duration timeout) override {
-      return base_->Send(std::move(message), timeout);
-    }
-    absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
-      return base_->Receive(timeout);
-    }
-    absl::StatusOr<bool> TrySend(std::string* message) override { return base_->TrySend(message); }
-    absl::StatusOr<bool> TryReceive(std::string* message) override {
-      return base_->TryReceive(message);
-    }
-    void SetReadyCallback(std::function<void()> ready) override {
-      base_->SetReadyCallback(std::move(ready));
-    }
-    void SetMaxReceivedBytes(int64_t bytes) override { base_->SetMaxReceivedBytes(bytes); }
-    void Close() override { base_->Close(); }
-    void BeginClose() override { base_->BeginClose(); }
-    const std::string& peer() const override { return base_->peer(); }
-    absl::string_view identity() const override { return identity_; }
-
-   private:
-    const std::unique_ptr<Connection> base_;
-    const std::string identity_;
-  };
-  class IdentifyingListener : public Listener {
-   public:
-    IdentifyingListener(std::unique_ptr<Listener> base, std::string identity)
-        : base_(std::move(base)), identity_(std::move(identity)) {}
-    absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
-      DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
-      return std::make_unique<Identified>(std::move(connection), identity_);
-    }
-    void SetReadyCallback(std::function<void()> ready) override {
-      base_->SetReadyCallback(std::move(ready));
-    }
-    const std::string& address() const override { return base_->address(); }
-    void Close() override { base_->Close(); }
-
-   private:
-    const std::unique_ptr<Listener> base_;
-    const std::string identity_;
-  };
-
-  InProcessTransport base_;
-  const std::string identity_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, std::string> names_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Done> held_ ABSL_GUARDED_BY(mutex_);
 };
-
-TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
-  for (const Hello::Role shown : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
-    IdentifyingTransport transport{std::string(RoleName(shown))};
-    NotingCoordinator coordinator;
-    CommCoordinator::Options options;
-    options.address = kAddress;
-    const auto comm = CommCoordinator::Create(options, &transport).value();
-    ASSERT_THAT(comm->Start(&coordinator), IsOk());
-    for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
-      Hello hello;
-      hello.set_role(role);
-      hello.set_name("w");
-      const auto joined = WorkerSession::Join(&transport, kAddress, hello, {});
-      if (role == shown) {
-        EXPECT_THAT(joined, IsOk());
-      } else {
-        EXPECT_THAT(joined, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                     HasSubstr(absl::StrCat(
-                                         "'w' says that its role is ", RoleName(role),
-                                         ", and has shown the token of role ", RoleName(shown)))));
-      }
-    }
-    if (shown != Hello::OPERATOR) {
-      EXPECT_THAT(coordinator.WhyLost("w"), StatusIs(absl::StatusCode::kAborted));
-    }
-    EXPECT_EQ(coordinator.joined(), shown == Hello::OPERATOR ? 0u : 1u);
-  }
-}
 
 class CommCoordinatorTest : public testing::Test {
  protected:

@@ -195,18 +195,6 @@ TEST_F(SupervisedPipelineTest, SquaredErrorsOfContinuousActions) {
   EXPECT_GT(sink_->ValuesOf("metric_evaluator_iter/action_mse").front(), 0.2);
 }
 
-TEST_F(SupervisedPipelineTest, SameSeedSameBytes) {
-  std::vector<std::string> models;
-  for (const char* seed : {"seed=3", "seed=3", "seed=4"}) {
-    SerialResult result;
-    ASSERT_THAT(Run({seed}, &result), IsOk());
-    models.push_back(Model("iteration_60"));
-    ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
-  }
-  EXPECT_EQ(models[0], models[1]);
-  EXPECT_NE(models[0], models[2]);
-}
-
 TEST_F(SupervisedPipelineTest, GoesOnByteForByteInTheMiddleOfAnEpoch) {
   SerialResult whole;
   ASSERT_THAT(Run({}, &whole), IsOk());
