@@ -5,15 +5,15 @@
 //                       BaseEnvManager, in whatever order the envs finish.
 //   wait_num n          Step() starts the steps and returns when n of the busy envs have answered,
 //                       or all of them if fewer are busy. An env answers with a step, which is then
-//                       in Timesteps, or by having begun the next episode. The others answer in
-//                       later calls. Which envs answer together depends on timing, so such runs
+//                       in Timesteps, or with the beginning of its next episode. The others answer
+//                       in later calls. Which envs answer together depends on timing, so such runs
 //                       are not repeatable.
 //
-// After a Step() that failed, the failing env is in kError and all others that answered in that
-// call are in kNeedReset; the envs that are still busy continue.
+// After a failed Step(), the failing env is in kError and all others that answered in that call are
+// in kNeedReset; the envs that are still busy continue.
 //
-// SaveState() does not wait: it saves a busy env like one that cannot save its state, and that env
-// begins a new episode after a load.
+// SaveState() does not wait: a busy env begins a new episode after a load, like an env that cannot
+// save its state.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 #ifndef DING_WORKER_ENV_ASYNC_ENV_MANAGER_H_
@@ -43,8 +43,8 @@ class AsyncEnvManager : public EnvManagerCore {
     int wait_num = 0;
   };
 
-  // kInvalidArgument with all problems of the options for `env_num` envs, and with `problems`,
-  // which the caller has found.
+  // kInvalidArgument with all problems of the options for `env_num` envs, and with the caller's
+  // `problems`.
   static absl::Status Check(const Options& options, int env_num, std::vector<std::string> problems);
 
   //   kInvalidArgument  invalid options; the error lists all problems

@@ -8,10 +8,10 @@
 // The manager measures how long steps and resets take. A call that waits for all envs steps them in
 // the caller's thread if threads would save less than inline_below. The results are the same.
 //
-// A thread cannot be interrupted. If envs take longer than hang_timeout, the call that waits for
-// them and every later call return kDeadlineExceeded, which names them. Their threads, envs and
-// memory are then left behind, since only the end of the process can end them. An env that hangs
-// while it is stepped in the caller's thread, saved or rendered hangs the caller.
+// A thread cannot be interrupted. If envs take longer than hang_timeout, the waiting call and every
+// later call return kDeadlineExceeded, which names them. Their threads, envs and memory are leaked,
+// since only the end of the process can end them. An env that hangs while it is stepped in the
+// caller's thread, saved or rendered hangs the caller.
 //
 // Threads start with the first step or reset that uses them, and are joined by Close().
 //

@@ -1,5 +1,5 @@
-// One environment: the class that a user of this project writes. GameSpec() and what follows it are
-// for envs with several players.
+// One environment: the class that a user of this project writes. GameSpec() and the functions after
+// it are for envs with several players.
 //
 // An episode must be a function of its seed and its actions: Reset() derives all randomness from
 // the seed that it gets, so that a run can be repeated and resumed. The env writes observations
@@ -9,7 +9,7 @@
 // Threads:   one call at a time, not always from the same thread.
 // Errors:    an error Status or an exception means that the step or reset failed. The manager
 //            retries as configured, then reports the env by its number. NaN and infinity in
-//            observations and rewards are reported in the same way, without a retry of a step.
+//            observations and rewards are reported in the same way, but a step is not retried.
 //
 // Example: examples/custom_env is a complete env in 60 lines.
 //   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
@@ -47,17 +47,16 @@ struct EnvSpec {
   // choose legal actions only, and the manager refuses any other action.
   SpecPtr observation;
   SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
-  // Above 1 the env is a game whose players all act in every step, and which may see and do
-  // different things; GameSpec() says how its fields are named.
+  // Above 1 the env is a game: all players act in every step, and may have different observations
+  // and actions. GameSpec() names the fields.
   int players = 1;
   // {}: the reward of a step is one number. {R}: it has R components
-  // (StepResult::reward_components), for algorithms of several objectives; others refuse it. The
-  // env must have one player.
+  // (StepResult::reward_components), for multi-objective algorithms; others refuse it. The env must
+  // have one player.
   Shape reward_shape;
-  // What the env tells of each step beside observation and reward: fields "info/<name>" of any type
-  // and shape, of which Step() writes StepResult::info_row; null: nothing. They become columns of
-  // the collected rows, and the last value of an episode, if it is a single number, a metric. In a
-  // game all players get the same.
+  // Further fields of each step, "info/<name>", of any type and shape, which Step() writes to
+  // StepResult::info_row; null: none. They become columns of the collected rows. The last value of
+  // an episode, if it is a single number, becomes a metric. In a game all players get the same.
   SpecPtr info;
   // The range of the reward of one step, or of each of its components.
   double reward_low = -std::numeric_limits<double>::infinity();
@@ -75,16 +74,15 @@ struct EpisodeStart {
   NamedValues params;  // the parameters configured for this env; empty in most runs
 };
 
-// The values of EnvSpec::info in one step: those of each field, row-major, one field after the
-// other.
+// The values of EnvSpec::info in one step: the fields one after the other, each row-major.
 class InfoRow {
  public:
   // Makes room for the fields of `spec`, filled with zeros; null: there are none.
   void Clear(const SpecPtr& spec);
 
   const SpecPtr& spec() const { return spec_; }
-  // Returns the elements of field `index`. Another type than that of the field throws
-  // std::invalid_argument.
+  // Returns the elements of field `index`. Throws std::invalid_argument unless T is the field's
+  // type.
   template <typename T>
   absl::Span<T> field(int index) {
     internal_data::CheckType<T>(*spec_, index);
@@ -116,11 +114,11 @@ struct StepResult {
   std::vector<float> reward_components;
   // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
-  // In a game, for each player; the manager passes it filled with kNone. A player that is out
-  // before the others gets its end in that step, with its last reward and observation. From then on
-  // nobody asks for its action (which the env must not read), and its reward must be 0. When all
-  // players are out, the game is over. In the last step of the game it is for players that end in
-  // another way than the game.
+  // In a game, the end of each player; the manager passes it filled with kNone. Set the end of a
+  // player that is out before the others in that step, with its last reward and observation. From
+  // then on the env must not read its action, and its reward must be 0. When all players are out,
+  // the game is over. In the last step of the game, set it for players that end differently from
+  // the game.
   std::vector<PlayerEnd> player_ends;
   // The episode ended in a terminal state (the pole fell).
   bool terminated = false;
@@ -136,8 +134,7 @@ struct StepResult {
   NamedValues info;
   // The values of EnvSpec::info of this step; the manager passes it filled with zeros.
   InfoRow info_row;
-  // Set at the end of an episode by an env that made one reward of several components: their
-  // returns.
+  // Set at the end of an episode by an env that combines reward components: their returns.
   std::vector<double> component_returns;
 };
 
@@ -176,8 +173,8 @@ int ActionMaskField(const EnvSpec& spec, int player = 0);
 // Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
 
-// Returns kInternal unless the result of a step has as many components as the spec's reward_shape
-// says and, if there are any, nothing in `reward`.
+// Returns kInternal unless the result of a step has the number of components in the spec's
+// reward_shape and, if there are any, `reward` is 0.
 absl::Status CheckRewardComponents(const EnvSpec& spec, const StepResult& result);
 // Returns kInternal unless the result of a step has an end for each player of a game.
 absl::Status CheckPlayerEnds(const EnvSpec& spec, const StepResult& result);
@@ -188,10 +185,10 @@ absl::Status CheckInfoRow(const EnvSpec& spec, const StepResult& result);
 // Returns the spec of a game of `players` players with the spaces of `player`. kInvalidArgument if
 // `player` is not valid or `players` is below 2.
 //
-// Games are envs whose players all act in every step. Each player has an observation and an action
-// of its own. In most games these have the same spec for all players, so that one policy can play
-// any of them; in an asymmetric game they differ, so that each player needs a policy of its own. In
-// a game of turns, a player that has to wait has exactly one legal action (a mask with a single 1).
+// Games are envs whose players all act in every step. Each player has an observation and an action.
+// In most games all players have the same spec, so that one policy can play any of them. In an
+// asymmetric game the specs differ, so that each player needs its own policy. In a game of turns, a
+// waiting player has exactly one legal action (a mask with a single 1).
 //
 //     what one player sees      the env's fields, for 2 players
 //     obs/board                 obs/0/board, obs/0/action_mask, obs/1/board, obs/1/action_mask
@@ -205,12 +202,12 @@ absl::Status CheckInfoRow(const EnvSpec& spec, const StepResult& result);
 //   DING_ASSIGN_OR_RETURN(spec_, GameSpec(one_player, /*players=*/2));
 //   DING_ASSIGN_OR_RETURN(spec_, GameSpec({pursuer, evader}));  // asymmetric
 absl::StatusOr<EnvSpec> GameSpec(const EnvSpec& player, int players);
-// Returns the spec of a game of these players. Its name, range of rewards and max_episode_steps are
-// those of the first. kInvalidArgument likewise.
+// Returns the spec of a game of these players. Its name, range of rewards and max_episode_steps
+// come from the first player. kInvalidArgument as above.
 absl::StatusOr<EnvSpec> GameSpec(const std::vector<EnvSpec>& players);
 
 // Returns the spec of one player of `game`, which must be valid; for a single-player env, its spec.
-// Without `player`, that of player 0: for games with CheckSamePlayers() it is that of all.
+// Defaults to player 0. In games that pass CheckSamePlayers() all players share it.
 EnvSpec PlayerSpec(const EnvSpec& game, int player = 0);
 
 // OK if the players `first`, first + 1, ... have observations and actions of the same names, types

@@ -1,7 +1,7 @@
-// Envs around one env, as its config asks: bounds of observations are kept, components of the
-// reward are summed.
+// Envs around another env, for its config: they enforce bounds of observations, or sum up
+// components of the reward.
 //
-// Ownership: an env owns the one inside of it.
+// Ownership: an env owns the env inside of it.
 // Threads:   as Env; ObservationBounds is thread-compatible.
 #ifndef DING_WORKER_ENV_ENV_ADAPTERS_H_
 #define DING_WORKER_ENV_ENV_ADAPTERS_H_
@@ -21,8 +21,8 @@ namespace ding {
 // EnvConfig::OutOfBounds, for code without protobuf.
 enum class OutOfBounds { kError, kClip, kWarn };
 
-// Makes observations keep to the bounds and categories of their spec, for envs whose code is not
-// ours to trust. Keeps copies of the bounds.
+// Enforces the bounds and categories of a spec on observations, for untrusted envs. Keeps copies of
+// the bounds.
 //
 // Example:
 //   ObservationBounds bounds(spec, OutOfBounds::kClip);
@@ -32,8 +32,8 @@ class ObservationBounds {
   ObservationBounds(const EnvSpec& spec, OutOfBounds mode);
 
   // `row` must be an observation of the spec. Clips values outside of their bounds, or leaves them,
-  // with a warning now and then; `env_id` is for its text, -1 if it is not known. NaN and infinity
-  // are left to the manager of the env.
+  // with occasional warnings; `env_id` is for their text, -1 if it is not known. The manager of the
+  // env handles NaN and infinity.
   //   kOutOfRange  mode ERROR, or WARN and a category: names the first such element, its value and
   //                the bounds
   absl::Status Enforce(int env_id, const RowRef& row);
@@ -60,9 +60,8 @@ class ObservationBounds {
 // Returns an env whose observations ObservationBounds enforces.
 std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode);
 
-// Returns an env that makes one reward of the components of another env's reward: their weighted
-// sum. All algorithms can learn from it, and no collector, buffer or learner knows that there were
-// components.
+// Returns an env whose reward is the weighted sum of the components of another env's reward. All
+// algorithms can learn from it, and collectors, buffers and learners see no components.
 //
 //   reward = sum over c of weight_c * component_c, in float64, rounded to float32
 //

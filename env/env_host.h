@@ -1,9 +1,8 @@
-// Builds and calls envs where they run, turns their exceptions into errors and retries failed
-// calls: EnvHost, one env in the thread or process where it runs; LocalEnvs, the envs of a manager
-// in this process.
+// Builds and calls envs, turns their exceptions into errors and retries failed calls: EnvHost, one
+// env in its thread or process; LocalEnvs, the envs of a manager in this process.
 //
-// Threads: thread-compatible; of LocalEnvs, calls of different envs may run at once.
-// Errors:  those of the env, without its number, which the manager adds.
+// Threads: thread-compatible; calls of different envs of LocalEnvs may run at once.
+// Errors:  the env's errors, without its number, which the manager adds.
 #ifndef DING_WORKER_ENV_ENV_HOST_H_
 #define DING_WORKER_ENV_ENV_HOST_H_
 
@@ -60,8 +59,8 @@ enum class EnvCall : uint8_t {
   kLoad
 };
 
-// Calls code of a user's env; an exception becomes kInternal. It is inlined, as is EnvHost::Step(),
-// because a function call would take as long as all else that a manager does for a step.
+// Calls code of a user's env; an exception becomes kInternal. It is inlined, like EnvHost::Step(),
+// because a function call would take as long as the manager's other work for a step.
 template <typename Call>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
   return CallUser("it", std::forward<Call>(call));
@@ -70,8 +69,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
 // Calls the factory and checks the spec of the env.
 absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 
-// Adds to the cause of a void step, if there is one, that the env is built anew, and what is lost
-// by that.
+// Adds to the cause of a void step, if any, that the env is built again, and what this loses.
 absl::Status BuiltAnew(const absl::Status& cause);
 
 // Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further
@@ -103,8 +101,8 @@ absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 absl::Status CheckFiniteRow(const RowRef& row);
 absl::Status CheckFiniteStep(const RowRef& row, const StepResult& result);
 
-// Whether an attempt that failed so is not repeated: the env has made the step, but with values
-// that are out of bounds (kOutOfRange) or not finite (kDataLoss).
+// Whether the step must not be retried: the env has made it, but with values that are out of bounds
+// (kOutOfRange) or not finite (kDataLoss).
 inline bool IsBadValue(const absl::Status& failure) {
   return absl::IsOutOfRange(failure) || absl::IsDataLoss(failure);
 }

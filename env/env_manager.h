@@ -9,12 +9,12 @@
 //         ▲                          │
 //         └── rows written in place ─┘
 //
-// A manager with wait_num does not wait for all envs. Step() starts the envs that it is given and
-// returns when wait_num of the busy envs have answered. The others are outstanding: they are not in
-// ready_obs(), cannot be stepped, and answer in a later call, which may be a Step() of no envs.
+// A manager with wait_num does not wait for all envs. Step() starts the given envs and returns when
+// wait_num of the busy envs have answered. The others are outstanding: they are not in ready_obs(),
+// cannot be stepped, and answer in a later call, which may be a Step() of no envs.
 // Timesteps::env_ids lists the envs that answered. An env whose episode ended may be outstanding in
-// kReset; it then becomes ready without a row in Timesteps. Reset() and LoadState() wait for the
-// envs that they concern and drop the answers.
+// kReset; it then becomes ready without a row in Timesteps. Reset() and LoadState() wait for their
+// envs and drop the answers.
 //
 // Life of an env:
 //     kVoid ──Launch──► kRun ──episode over──► kReset ──► kRun ...  ──episode_num reached──► kDone
@@ -70,16 +70,15 @@ struct FinishedEpisode {
   double episode_return = 0;
   std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
   int64_t length = 0;                 // in steps
-  // StepResult::info of the last step, and the single numbers of EnvSpec::info: names of the env's
-  // own.
+  // StepResult::info of the last step, and the single numbers of EnvSpec::info, by the env's names.
   NamedValues info;
-  // The returns of the components, if the reward has components, also where `reward_weights` make
-  // one of them.
+  // The returns of the components, if the reward has components, even if `reward_weights` combines
+  // them.
   std::vector<double> component_returns;
 };
 
-// A player of a game that ended in this step: before the game, or in its last step in another way
-// than the game (StepResult::player_ends).
+// A player of a game that ended in this step: before the game, or in its last step differently from
+// the game (StepResult::player_ends).
 struct EndedPlayer {
   int row = 0;  // its row in Timesteps
   int player = 0;
@@ -136,8 +135,8 @@ class EnvManager {
 
   // Builds all envs and resets them. kFailedPrecondition if they are launched already.
   virtual absl::Status Launch() = 0;
-  // Ends the current episodes of all envs, or of those named, and begins new ones. A reset of all
-  // envs also sets their counts of episodes to 0.
+  // Ends the current episodes of all envs, or of the given envs, and begins new ones. A reset of
+  // all envs also sets their counts of episodes to 0.
   virtual absl::Status Reset() = 0;
   virtual absl::Status Reset(absl::Span<const EnvReset> envs) = 0;
 
@@ -150,9 +149,9 @@ class EnvManager {
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                                 const ColumnsView& actions) = 0;
 
-  // Whether this player takes part in the running episode of the env. A player of a game that has
-  // ended does not until the next episode: Step() takes any action for it. False if there is no
-  // such env or player.
+  // Whether this player takes part in the running episode of the env. After its end, a player of a
+  // game does not until the next episode: Step() takes any action for it. False if there is no such
+  // env or player.
   virtual bool plays(int /*env_id*/, int /*player*/) const { return true; }
 
   virtual EnvState env_state(int env_id) const = 0;
@@ -161,10 +160,10 @@ class EnvManager {
   virtual bool closed() const = 0;
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
   // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the
-  // env begins the next one, so that Render(env_id) shows how it ended. Void episodes have no such
-  // end. Null, as at first: nothing is called. An exception of it is an error of the step. Calls
-  // from it that would change the envs are kFailedPrecondition, and after a Close() the step is. A
-  // manager that cannot call it ignores it.
+  // env begins the next one, so that Render(env_id) shows the end. It is not called for void
+  // episodes. Null (the default): nothing is called. An exception of it is an error of the step.
+  // Calls from it that would change the envs are kFailedPrecondition; if it calls Close(), the step
+  // is kFailedPrecondition. A manager that cannot call it ignores it.
   virtual void set_on_episode_end(std::function<void(int env_id)> /*function*/) {}
 
   // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save
@@ -172,9 +171,9 @@ class EnvManager {
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 
-  // Statistics of all envs by which they change what they show (wrapper normalize_observation). A
-  // policy can act only with those of its training: every checkpoint holds them, and the envs that
-  // evaluate load them. Most envs have none.
+  // Statistics of all envs by which their observations are changed (wrapper normalize_observation).
+  // A policy needs the statistics of its training: every checkpoint has them, and evaluating envs
+  // load them. Most envs have none.
   virtual bool has_statistics() const { return false; }
   virtual absl::Status SaveStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }
@@ -191,8 +190,8 @@ inline bool AllPlay(int /*env_id*/, int /*player*/) { return true; }
 // value and the legal values.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions, PlaysFn plays = AllPlay);
-// Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
-// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` is that of
+// Checks that the action masks allow the actions; kInvalidArgument as above. `masks` has the mask's
+// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` belongs to
 // env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,

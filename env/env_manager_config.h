@@ -1,4 +1,4 @@
-// Reads EnvManagerConfig: the fields of all managers, and of those with sub-processes. Refuses
+// Reads EnvManagerConfig: the fields of all managers, and of managers with sub-processes. Refuses
 // fields that a type does not have.
 //
 // Threads: thread-safe (pure functions).

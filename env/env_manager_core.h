@@ -10,14 +10,14 @@
 //   - Step: EnvHost makes up to max_retry attempts; RetryType::kRenew builds a new env, which makes
 //     the step abnormal.
 //   - A step with NaN or infinity is never retried, because training must not continue past it. It
-//     fails, or it is abnormal (drop_not_finite). A reset with them may begin the next episode
-//     instead.
+//     fails, or it is abnormal (drop_not_finite). After a reset with NaN or infinity, the next
+//     episode may begin instead.
 // After a failed Step() the failing env is in kError. The steps of the other envs that answered in
 // this call are lost and these envs are in kNeedReset: continuing would leave a gap in their
 // episodes.
 //
-// An abnormal step is void, whatever else the env reported. The env is reset with its stored
-// parameters, also if auto_reset is off. More than max_abnormal_steps consecutive abnormal steps of
+// An abnormal step is void; its other results are ignored. The env is reset with its stored
+// parameters, even if auto_reset is off. More than max_abnormal_steps consecutive abnormal steps of
 // one env are an error.
 //
 // Seeds: without Seed(), env i has seed i, and seeds are dynamic. Episode k of an env with seed s
@@ -104,8 +104,8 @@ class EnvManagerCore : public EnvManager {
     std::optional<BatchBuilder> info;  // Timesteps::info, if the env declares fields
   };
 
-  // kInvalidArgument with all problems of `options`, and with `problems`, those of options that
-  // only the subclass has.
+  // kInvalidArgument with all problems of `options`, and with `problems` of the subclass's own
+  // options.
   static absl::Status CheckOptions(const Options& options, std::vector<std::string> problems);
 
   // Row i of `rows` holds the last observation of env i, at first zeros. `rows` must stay valid
@@ -140,11 +140,10 @@ class EnvManagerCore : public EnvManager {
 
   // Returns seed and parameters of the episode that this env begins now, and counts the episode.
   EpisodeStart NextEpisode(int env_id);
-  // What NextEpisode() will return as soon as this episode is over, if nobody seeds or resets the
-  // env before.
+  // What NextEpisode() will return when this episode is over, unless the env is seeded or reset
+  // before.
   EpisodeStart PeekNextEpisode(int env_id) const;
-  // Whether somebody looks at an env between the end of its episode and the beginning of the next
-  // one.
+  // Whether on_episode_end must be called before an env begins its next episode.
   bool has_on_episode_end() const { return on_episode_end_ != nullptr; }
   // Whether the env begins the next episode by itself as soon as this one is over.
   bool BeginsNextEpisode(int env_id) const {
@@ -171,10 +170,10 @@ class EnvManagerCore : public EnvManager {
   // cleared before it is used again. kInternal after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
-  // Whether an env whose reset ended with this status is to begin its next episode instead, because
-  // the first observation of this one is not finite.
+  // Whether an env whose reset ended with this status must begin its next episode instead, because
+  // the first observation is not finite.
   bool SkipsEpisode(int env_id, const absl::Status& status);
-  // Whether a step that failed so is abnormal instead.
+  // Whether a step with this failure is abnormal instead.
   bool DropsStep(const absl::Status& failure) const {
     return options_.drop_not_finite && absl::IsDataLoss(failure);
   }
@@ -205,8 +204,8 @@ class EnvManagerCore : public EnvManager {
     std::vector<double> component_returns;  // [R], if the reward has components
     std::vector<uint8_t> out;               // in a game, whether each player has ended before it
     int64_t last_step = 0;                  // number of the last Step() of this env
-    // Abnormal steps without another step in between, up to the last one. An abnormal step ends its
-    // episode, so the next one is in a row with it if it is the first of its episode.
+    // Consecutive abnormal steps up to the last step. An abnormal step ends its episode, so the
+    // next abnormal step is consecutive if it is the first of its episode.
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
@@ -239,11 +238,11 @@ class EnvManagerCore : public EnvManager {
   // Writes the info fields of a step to row `row`.
   absl::Status NoteInfo(size_t row, int env_id, StepResult* result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
-  // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many of
-  // them.
+  // Makes the step in this row void; `cause` names the env, or is OK. kInternal after too many void
+  // steps.
   absl::Status NoteVoid(int row, int env_id, const absl::Status& cause);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
-  // Makes a step void that was noted as one like others.
+  // Makes a step void that was noted as a normal one.
   absl::Status DropNoted(int row, int env_id, const absl::Status& cause);
   // Sets the spans of timesteps_ to `count` rows; the columns never move.
   void SetRows(size_t count);

@@ -41,9 +41,8 @@ inline ModuleRegistry<EnvManagerCreator>& EnvManagerRegistry() {
   return *registry;
 }
 
-// Env types that bring an env manager of their own instead of one env at a time, such as programs
-// that run several envs each. It is asked for a type that is registered here unless the config
-// names a manager that runs its envs in this process.
+// Env types with an env manager of their own, such as programs that run several envs each. A
+// manager of the config that runs envs in this process takes precedence.
 using EnvGroupCreator =
     Module<std::unique_ptr<EnvManager>, EnvConfig, const EnvManagerConfig&, int /*env_num*/>;
 inline ModuleRegistry<EnvGroupCreator>& EnvGroupRegistry() {
@@ -51,18 +50,18 @@ inline ModuleRegistry<EnvGroupCreator>& EnvGroupRegistry() {
   return *registry;
 }
 
-// What a manager of envs is for. It becomes the `use` of their EnvConfig.
+// The purpose of a manager of envs. It becomes the `use` of their EnvConfig.
 struct EnvsUse {
   bool evaluates = false;    // statistics are loaded, not learned
   std::string video_folder;  // where videos go; empty: nowhere
   bool probes = false;       // only the spec is wanted: the role is "probe"
-  bool pictures = false;     // Render() will be called, also without a wrapper that films
+  bool pictures = false;     // Render() will be called, even without a wrapper that films
   int64_t first_number = 0;  // of the envs: EnvUse.number
   int64_t probe_number = 0;
 };
 
-// A wrapper changes each env alone, or it wraps the manager of all envs and stands behind the
-// others in a config.
+// A wrapper changes each env alone, or it wraps the manager of all envs and comes after the others
+// in a config.
 using OneEnvWrapperCreator =
     Module<std::unique_ptr<EnvWrapper>, EnvWrapperConfig, const EnvSpec& /*inner*/>;
 using AllEnvsWrapperCreator = Module<std::unique_ptr<EnvManager>, EnvWrapperConfig, const EnvsUse&,
@@ -92,8 +91,8 @@ inline Registry<EnvWrapperCreator>& EnvWrapperRegistry() {
   return *registry;
 }
 
-// Makes the wrappers of the config for an env of any spec; null if there are none. Its errors name
-// the wrapper. kInvalidArgument: one of them wraps all envs at once.
+// Makes the wrappers of the config for an env of any spec; null if there are none. Errors name the
+// wrapper. kInvalidArgument: a wrapper wraps all envs at once.
 WrapperStackFactory WrappersOf(const EnvConfig& config);
 
 // Create an env, or a manager of envs. kNotFound lists the linked names; kInvalidArgument if `type`

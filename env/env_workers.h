@@ -43,9 +43,9 @@ class EnvWorkers {
   virtual void AskStep(int env_id) = 0;
   // Builds the env if there is none.
   virtual void AskReset(int env_id, const EpisodeStart& start) = 0;
-  // Says how the next episode of an env that is not busy will begin. An env may then reset as soon
-  // as its episode is over, so that AskReset() with the same start, which the caller still makes,
-  // finds the reset done. If AskReset() has another start, the env resets once more.
+  // Announces the start of the next episode of an env that is not busy. The env may then reset as
+  // soon as its episode is over. The caller must still call AskReset(); if it has another start,
+  // the env resets once more.
   virtual void PrepareReset(int /*env_id*/, const EpisodeStart& /*start*/) {}
 
   // Appends the envs that have answered since the last call. Returns when `at_least` envs have

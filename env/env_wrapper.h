@@ -22,38 +22,37 @@
 
 namespace ding {
 
-// Changes what an env shows, takes or pays, without knowing the env. Wrappers are stacked
-// (WrapperStack in env/wrapped_env.h, which owns them): each sees the one inside of it as its env.
+// Changes the observations, actions or rewards of an env. Wrappers are stacked (WrapperStack in
+// env/wrapped_env.h, which owns them): each sees the next inner wrapper as its env.
 //
 //     policy ──action──► wrapper 1 ──► wrapper 0 ──► env
 //            ◄──obs, reward, ends──────────┘
 //
-// A wrapper never calls the env. It is told what is asked of it and what the env inside answered,
-// and says what that env is to do next (Ask). So one stack serves an Env that is called and envs of
-// other processes that answer later.
+// A wrapper never calls the env. It gets each call and each answer of the inner env, and returns
+// the next call of the inner env (Ask). So the same stack works for an Env that is called directly
+// and for envs of other processes that answer later.
 //
 //   BeginReset ──kReset──► (env resets) ──► AfterReset ──kNothing──► the episode has begun
 //   BeginStep  ──────────► (env steps)  ──► AfterStep  ──kNothing──► the step is done
 //                              ▲                └─kStep, kReset: once more
 //
-// Rows:   `inner` is the observation of the env inside, `obs` that of the wrapped env. They are the
-//         same row if the wrapper does not change the observation; it may then change values in
-//         place. Likewise `inner_action`, which a wrapper writes if it changes actions. They are
-//         valid during the call only.
-// State:  SaveState() and LoadState() save all that the rest of the episode depends on.
-// Errors: an error of AfterReset() or AfterStep() is one of the env.
+// Rows:   `inner` is the observation of the inner env, `obs` the observation of the wrapped env.
+//         They are the same row if the wrapper does not change the observation; it may then change
+//         values in place. A wrapper that changes actions writes `inner_action`. Rows are valid
+//         during the call only.
+// State:  SaveState() and LoadState() save all state that the rest of the episode depends on.
+// Errors: an error of AfterReset() or AfterStep() counts as an error of the env.
 class EnvWrapper {
  public:
-  // What the env inside is to do next.
+  // The next call of the inner env.
   enum class Ask { kNothing, kStep, kReset };
 
   // Whether it changes the fields of observations; of actions, or their values.
   struct Changes {
     bool observation = false;
     bool action = false;
-    // What it does with the bounds of the action inside: clips to them actions of nearly any size,
-    // whose own bounds mean nothing to the env, or maps its actions to them. The first one cannot
-    // stand inside of the second.
+    // How the wrapper treats the inner env's action bounds: it clips actions to them, or rescales
+    // actions onto them. A clipping wrapper must not be inside a rescaling one.
     bool clips_to_bounds = false;
     bool maps_to_bounds = false;
   };
@@ -65,17 +64,17 @@ class EnvWrapper {
   const EnvSpec& spec() const { return spec_; }
   const Changes& changes() const { return changes_; }
 
-  // A new episode is to begin. Returns kReset; or kStep, with an action in `inner_action`, if a
-  // step begins it.
+  // Begins a new episode. Returns kReset; or kStep, with an action in `inner_action`, if the
+  // episode begins with a step of the inner env.
   virtual Ask BeginReset(const EpisodeStart& /*start*/, const RowRef& /*inner_action*/) {
     return Ask::kReset;
   }
-  // A step is to be made. Writes the action of the env inside, if the wrapper changes actions.
+  // Begins a step. Writes the action of the inner env, if the wrapper changes actions.
   virtual void BeginStep(const RowView& /*action*/, const RowRef& /*inner_action*/) {}
 
-  // The env inside has reset or made a step, which the wrapper asked for. Writes `obs`, if the
-  // wrapper changes observations, and changes `result`. Asks for a further step, whose action is in
-  // `inner_action`, or a reset.
+  // Called after a reset or a step of the inner env that the wrapper asked for. Write `obs`, if the
+  // wrapper changes observations, and change `result`. May ask for a further step, with its action
+  // in `inner_action`, or a reset.
   virtual absl::StatusOr<Ask> AfterReset(const RowView& inner, const RowRef& obs,
                                          const RowRef& /*inner_action*/) {
     Observe(inner, obs, /*first=*/true);
@@ -86,14 +85,14 @@ class EnvWrapper {
     Observe(inner, obs, /*first=*/false);
     return Ask::kNothing;
   }
-  // The episode was given up in a step that is void or failed: the next one begins by a reset.
+  // Called when a void or failed step has ended the episode; the next one begins with a reset.
   virtual void GiveUp() {}
 
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 
  protected:
-  // For wrappers that only change observations. `first`: it is the first one of an episode.
+  // For wrappers that only change observations. `first`: the first observation of an episode.
   virtual void Observe(const RowView& /*inner*/, const RowRef& /*obs*/, bool /*first*/) {}
 
  private:
@@ -101,9 +100,9 @@ class EnvWrapper {
   const Changes changes_;
 };
 
-// A manager around another one, which it owns, for what concerns all envs at once: statistics that
-// they share, or pictures of them. Every call is passed on; a subclass overrides those that it
-// changes. Errors are as those of EnvManager.
+// A manager around another manager, which it owns, for features of all envs at once: shared
+// statistics, or pictures. It forwards every call; a subclass overrides the calls that it changes.
+// Errors: as EnvManager.
 class EnvManagerWrapper : public EnvManager {
  public:
   explicit EnvManagerWrapper(std::unique_ptr<EnvManager> inner) : inner_(std::move(inner)) {}
@@ -157,9 +156,9 @@ class EnvManagerWrapper : public EnvManager {
  protected:
   EnvManager* inner() const { return inner_.get(); }
 
-  // Its own part of the statistics and of the further state. `restarted` began new episodes in this
-  // load. The names of statistics must be those of no other wrapper, and must not depend on other
-  // wrappers: evaluations may have fewer.
+  // The wrapper's own part of the statistics and of the other state. The envs in `restarted` began
+  // new episodes in this load. The names of statistics must differ from those of other wrappers,
+  // and must not depend on other wrappers: evaluations may have fewer.
   virtual bool has_own_statistics() const { return false; }
   virtual absl::Status SaveOwnStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadOwnStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }

@@ -18,9 +18,9 @@
 // manager.
 //
 // Create the manager before the program starts threads: see ForkServer. Factories are called in the
-// children only, and see what they captured as it was when the manager was created. What an env
-// writes to memory is not visible to the caller. NamedValues, saved states and images travel in
-// messages of at most 16 MiB.
+// children only, with their captured objects as of the manager's creation. The caller does not see
+// an env's writes to memory. NamedValues, saved states and images travel in messages of at most
+// 16 MiB.
 //
 // AsyncEnvManager describes the modes (wait_num) and the other failures.
 //
@@ -51,7 +51,7 @@ namespace ding {
 struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
   // The number of envs that share a process; 0: as many as it takes to have one process per core.
   int envs_per_process = 1;
-  // What a process may allocate beyond what it started with; 0: no limit.
+  // How much a process may allocate after its start; 0: no limit.
   int64_t memory_limit_mb = 0;
   // The time after which an attempt counts as failed and its process is killed; 0: never.
   // reset_timeout also limits rendering, and saving and loading states.
@@ -71,10 +71,10 @@ struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories);
 
-// The options, checked and used; for managers whose processes run other programs (env/gymnasium),
-// too. kInvalidArgument with all problems of the options of a manager of `env_num` envs.
+// Checks the options of a manager of `env_num` envs, also for managers whose processes run other
+// programs (env/gymnasium). kInvalidArgument lists all problems.
 absl::Status CheckSubprocessOptions(const SubprocessEnvManagerOptions& options, int env_num);
-// Returns what these options ask of the processes.
+// Returns the options of the processes.
 EnvProcessPool::Options PoolOptions(const SubprocessEnvManagerOptions& options);
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// WrapperStack, the wrappers (env/env_wrapper.h) of one env; envs and workers that are wrapped by
-// one.
+// WrapperStack, the wrappers (env/env_wrapper.h) of one env; and envs and workers wrapped by a
+// stack.
 //
 // Ownership: they own the env or the workers, and the wrappers.
 // Threads:   a WrapperStack is thread-compatible; the others as Env and EnvWorkers.
@@ -24,9 +24,8 @@
 
 namespace ding {
 
-// The wrappers of one env, and the rows between them. It passes on what is asked of the env from
-// the outside in, and answers from the inside out; its user makes the calls of the env that the
-// stack asks for:
+// The wrappers of one env, and the rows between them. It passes calls from the outside in, and
+// answers from the inside out; its user makes the calls of the env that the stack asks for:
 //
 //     Ask ask = stack.BeginStep(action);
 //     while (ask != Ask::kNothing) {
@@ -46,11 +45,11 @@ class WrapperStack {
   const EnvSpec& spec() const { return wrappers_.back()->spec(); }
   bool changes_observation() const { return last_change_ >= 0; }
 
-  // Where observations are: the row that the env writes, and the row of the wrapped env. They must
-  // be the same if nothing changes the observation. Without `inner` the env is to write
+  // Sets the rows of observations: the row that the env writes, and the row of the wrapped env.
+  // They must be the same if nothing changes the observation. Without `inner` the env writes
   // inner_obs().
   void SetRows(std::optional<RowRef> inner, const RowRef& outer);
-  // Likewise without `inner`, also before each step.
+  // The same without `inner`; may be called before each step.
   void SetOuterRow(const RowRef& outer) {
     for (size_t level = first_outer_; level < obs_.size(); ++level) obs_[level] = outer;
   }
@@ -59,10 +58,10 @@ class WrapperStack {
   // The rows must be set; `action` must stay valid until Answer() returns kNothing.
   Ask BeginReset(const EpisodeStart& start);
   Ask BeginStep(const RowView& action);
-  // The env has done what was asked. After a step, `result` is its result, and in the end that of
-  // the wrapped env.
+  // Call it when the env has made the call. After a step, `result` is the env's result; when this
+  // returns kNothing, it is the result of the wrapped env.
   absl::StatusOr<Ask> Answer(StepResult* result);
-  // The episode is given up.
+  // Ends the episode after a void or failed step.
   void GiveUp();
 
   // How the next episode of the env begins, and the action of its next step.

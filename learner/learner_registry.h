@@ -44,8 +44,8 @@ inline absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerCon
 }
 
 // Reads the fields that every learner has, for the factory of a learner of your own that derives
-// from BaseLearner or is composed of it: makes the hooks, and leaves `params` to the factory. The
-// parts are such that BaseLearner::CheckParts() accepts them; kInvalidArgument if not.
+// from BaseLearner or has one as a part. Makes the hooks, and leaves `params` to the factory.
+// kInvalidArgument unless BaseLearner::CheckParts() accepts the parts.
 absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
                                                         LearnMode* policy,
                                                         const ComponentDeps& deps,
@@ -66,7 +66,7 @@ using LearnerHookCreator = Module<std::shared_ptr<LearnerHook>, LearnerHookConfi
 ModuleRegistry<LearnerHookCreator>& LearnerHookRegistry();
 
 // Adds a type of hook at run time, with one line of help and, if it takes params, their message. A
-// name that is registered already and bad help end the program, as with DING_REGISTER.
+// duplicate name and bad help end the program, as with DING_REGISTER.
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
                            const RegistryHelp& help);
 

@@ -1,6 +1,6 @@
-// Stoppers end a run before its budget is used up. The program asks each of them after every
-// evaluation and, in between, after every round (in a parallel run: about once per second). A run
-// that a stopper ends has come to its end normally.
+// Stoppers end a run before its budget is used up. The program calls each stopper after every
+// evaluation and, in between, after every round (in a parallel run: about once per second). This is
+// a normal end of the run.
 //
 // Ownership: owned by the program (StopperList).
 // Threads:   thread-compatible; called by one thread at a time.
@@ -26,7 +26,7 @@
 
 namespace ding {
 
-// How far a run is when a stopper is asked.
+// The progress of a run when a stopper is called.
 struct RunMoment {
   int64_t env_step = 0;    // 0 in a supervised run
   int64_t train_iter = 0;  // in a run that trains several policies: their sum
@@ -43,8 +43,8 @@ class IStopper {
   // Why the run should end now, in words that follow "the run ends: "; empty: it should go on.
   virtual std::string WhyStop(const RunMoment& now) = 0;
 
-  // Save and load what the stopper remembers of earlier calls, so that a resumed run ends as it
-  // would have ended without the interruption. The default is for stoppers that remember nothing.
+  // Save and load the stopper's state, so that a resumed run ends as it would have ended without
+  // the interruption. The default is for stoppers without state.
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };

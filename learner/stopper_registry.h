@@ -30,7 +30,7 @@
 
 namespace ding {
 
-// What a stopper may need to know of its run, to refuse a config by which it can never stop.
+// Facts of the run by which a stopper can refuse a config with which it could never stop.
 struct StopperDeps {
   bool has_evaluations = true;  // whether the run plays episodes to evaluate
   // The highest mean return that the env's reward bounds allow.
@@ -72,15 +72,14 @@ class StopperList {
       const google::protobuf::RepeatedPtrField<StopperConfig>& configs, const StopperDeps& deps);
 
   bool empty() const { return stoppers_.empty(); }
-  // Asks them one after another, until one of them wants to stop; then none is asked again. An
+  // Calls the stoppers one after another, until one wants to stop; then none is called again. An
   // exception of a stopper is the error kInternal.
   absl::Status Ask(const RunMoment& now);
-  // The reason of the one that wants to stop, with its type; empty: the run goes on.
+  // The reason of the stopper that wants to stop, with its type; empty: the run goes on.
   const std::string& why() const { return why_; }
 
-  // A stopper whose config is the same as when it was saved goes on where it was, any other begins
-  // anew. The reason to stop is kept if all configs are the same. A state without stoppers is
-  // valid.
+  // Save and load. A stopper with the saved config continues, any other begins anew. The reason to
+  // stop is kept if all configs are the same. A state without stoppers is valid.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

@@ -39,8 +39,8 @@ class WindowAverage {
   std::vector<double> values_;
 };
 
-// A window per name, attributes that are computed from the windows, and a clock of ticks that the
-// owner steps.
+// A window per name, attributes computed from the windows, and a clock of ticks that the owner
+// steps.
 class Monitor {
  public:
   // Returns a statistic of the windows of `monitor`, such as the largest value of one; nullopt if
@@ -71,8 +71,8 @@ class Monitor {
   std::vector<std::pair<std::string, double>> Attributes() const;
 
   // The clock: current_time() is the number of ticks. Between Freeze() and Unfreeze() all reads see
-  // the windows as they were at Freeze(), which is fixed_time(). Values that are added meanwhile
-  // show after Unfreeze(). If nothing is frozen, fixed_time() is the current time.
+  // the windows as of Freeze(), at fixed_time(). Values that are added meanwhile appear after
+  // Unfreeze(). If nothing is frozen, fixed_time() is the current time.
   void Step(int64_t ticks = 1) { time_ += ticks; }
   int64_t current_time() const { return time_; }
   int64_t fixed_time() const { return frozen_.has_value() ? frozen_->time : time_; }
@@ -95,7 +95,7 @@ class Monitor {
     int64_t time;
     std::vector<Entry> entries;
   };
-  // What reads see.
+  // The entries that reads see.
   const std::vector<Entry>& seen() const {
     return frozen_.has_value() ? frozen_->entries : entries_;
   }

@@ -13,8 +13,8 @@
 // its finite values, and <tag>/non_finite if there are others. Text is not written, because the
 // value column has numbers only.
 //
-// An existing file is continued, so that a resumed run has one file. It has two rows for a step
-// that was run twice, of which the last is valid. A torn last line after a crash is cut off.
+// An existing file is continued, so that a resumed run has one file. If a step was run twice, the
+// file has two rows for it, and the last one is valid. A torn last line after a crash is cut off.
 //
 // Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written,
 // in whole lines, when a buffer is full, on a value that comes `flush_interval` after the last

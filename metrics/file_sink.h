@@ -1,4 +1,4 @@
-// What the sinks that write files share: the summary of a histogram; and AppendFile, which is
+// The common part of sinks that write files: the summary of a histogram; and AppendFile, which is
 // private to this package.
 //
 // Threads: an AppendFile is thread-compatible; Summarize() is a pure function.
@@ -62,8 +62,8 @@ class AppendFile {
     const Clock* clock = Clock::Real();
     // Append() writes the buffer when this time has passed since the last write. 0: always.
     absl::Duration flush_interval = absl::Seconds(5);
-    // If it is not 0, the part of an existing file after the last such character is cut off: a
-    // record that a crash has torn.
+    // If it is not 0, the part of an existing file after the last such character, a record torn by
+    // a crash, is cut off.
     char record_end = '\0';
   };
 

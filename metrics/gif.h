@@ -1,9 +1,8 @@
 // Encodes an animated GIF in memory, picture by picture.
 //
 // Pictures with up to 256 colours, as most envs of this project draw them, are kept exactly. In
-// other pictures, such as those of MuJoCo, similar colours become one. Each picture has a colour
-// table of its own. The last picture stays for a second, because the film then begins anew without
-// a sign.
+// other pictures, such as those of MuJoCo, similar colours are merged. Each picture has its own
+// colour table. The last picture stays for a second, so that the viewer sees the film restart.
 //
 // Ownership: a GifEncoder owns its bytes until Finish().   Threads: thread-compatible.
 //

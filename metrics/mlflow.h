@@ -12,10 +12,10 @@
 // experiment if one metric has no line, so a file of a metric appears with its first lines. Only
 // scalars, hyperparameters and results (metrics "result/<name>") are written.
 //
-// Names. MLflow allows letters, digits and "_-. /" in names that are paths. Every other byte is
-// written as "-" and its two hexadecimal digits, "-E5"; so is a byte that would make another path
-// of the name (of "..", "//"), or that would read as such an escape. No two names have one file;
-// names of 250 bytes or more end with a digest. Where "a" is a file, "a/b" is "a-2Fb".
+// Names. MLflow allows letters, digits and "_-. /" in names, which are paths. Every other byte is
+// written as "-" and its two hexadecimal digits, "-E5"; so are bytes that would change the path
+// (of "..", "//"), or that would look like such an escape. No two names share a file; names of 250
+// bytes or more end with a digest. If "a" is a file, "a/b" is "a-2Fb".
 //
 // The run id is kept in a file of the run's folder, so that a resumed run is the same run there: it
 // is RUNNING again. A run that ends without EndRun(), because it could not begin, is FAILED.
@@ -94,7 +94,7 @@ class MlflowSink : public MetricSink {
   absl::Status OverwriteStatus(Status status) const;
   std::string PathOf(const Series& series) const;
   Series& SeriesOf(absl::string_view tag) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes the lines that wait. What cannot be written waits on.
+  // Writes the waiting lines. Lines that cannot be written stay.
   void WriteLines() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AppendTo(const std::string& path, absl::string_view lines) const;
   // Puts a whole file into a folder that MLflow reads.

@@ -4,11 +4,11 @@
 //   env_step 12345/50000 (25%)  return 187.4  eval 187.4 best 195  loss 0.0123  eps 0.31
 //       train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
-// On a terminal one line is drawn over and over, at most five times a second, in the width that the
-// terminal has then: fields that do not fit are shortened or left out, the least important ones
-// first. Other messages must be written with WriteMessage() (terminal.h), so that they do not mix
-// with the line. Elsewhere (a file, a pipe) whole lines are written 1, 2, 4, ... seconds apart,
-// later once a minute. As JSON, one object in a line is written once a second, and at the end:
+// On a terminal one line is redrawn at most five times a second, in the terminal's current width:
+// fields that do not fit are shortened or left out, the least important ones first. Write other
+// messages with WriteMessage() (terminal.h), so that they do not mix with the line. Elsewhere (a
+// file, a pipe) whole lines are written 1, 2, 4, ... seconds apart, later once a minute. As JSON,
+// one object per line is written once a second, and at the end:
 //
 //   {"env_step":12345,"max_env_step":50000,"train_iter":7715,"max_train_iter":null,"env_steps_per_second":1234,
 //    "train_iters_per_second":771.2,"eval":187.4,"best_eval":195,"elapsed_seconds":10.02,"left_seconds":31.5,
@@ -16,8 +16,8 @@
 //
 // A number that is missing or not finite is null.
 //
-// Ownership: the clock and what the callbacks use must outlive the Progress, or the call of
-// Finish().
+// Ownership: the clock and the callbacks' objects must outlive the Progress, or the call of
+//            Finish().
 // Threads:   thread-safe; the callbacks are called under a lock, one at a time.
 // Errors:    none; output that cannot be written is lost.
 //
@@ -82,7 +82,7 @@ struct ProgressOptions {
   // The counters when the run began; a resumed run does not begin at 0.
   ProgressState start;
 
-  // Seconds after which the run ends, counted from the making of the Progress; infinite: no limit.
+  // Seconds after which the run ends, from the creation of the Progress; infinite: no limit.
   double max_seconds = std::numeric_limits<double>::infinity();
   // Called when something is shown, by the thread that calls Update() or Finish().
   std::function<ProgressValues()> values = [] { return ProgressValues(); };
@@ -109,7 +109,7 @@ class Progress {
   // Calls Finish().
   ~Progress();
 
-  // Notes `state`, and shows it if that is due. Cheap if it is not.
+  // Notes `state`, and shows it if an update is due. Cheap otherwise.
   void Update(const ProgressState& state) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes the line from the terminal, so that something else can be written. The next Update()
@@ -127,7 +127,7 @@ class Progress {
     int64_t train_iter;
   };
 
-  // What has changed within the window of the rate.
+  // The changes within the window of the rate.
   struct Pace {
     double seconds = 0;
     int64_t env_steps = 0;

@@ -1,7 +1,7 @@
 // Receives the measurements of components: scalars, histograms, text and pictures, each with a tag
 // and a step. Components take a std::shared_ptr<MetricSink> (NullSink to drop all) and do not
-// depend on the implementation. HoldingSink keeps measurements back for a while; ComponentDeps is
-// what each component gets beside its config.
+// depend on the implementation. HoldingSink delays measurements; ComponentDeps has the services
+// that each component gets in addition to its config.
 //
 // Tags are paths like "collector_step/reward_mean"; TensorBoard groups by the part before the first
 // '/'. The tag says what a step counts: train iterations ("..._iter/...") or env steps
@@ -36,7 +36,7 @@ namespace ding {
 // and env steps ("..._step/...").
 enum class MetricAxis { kBoth, kEnvStep, kTrainIter };
 
-// What a run is, for sinks that show runs beside each other.
+// The description of a run, for sinks that compare runs.
 struct RunDescription {
   std::string name;
   // The settings of the run that are not defaults, as a config file has them:
@@ -68,9 +68,9 @@ class MetricSink {
   virtual void EncodedImage(absl::string_view /*tag*/, int64_t /*step*/, int /*width*/,
                             int /*height*/, absl::string_view /*file*/) {}
 
-  // A program calls these at the beginning of a run, and at its end, with the final results: names,
-  // and values over `step`. A run that is resumed begins again. Sinks that cannot write them ignore
-  // them.
+  // A program calls these at the beginning of a run, and at its end with the final results (names
+  // and values at `step`). A resumed run calls BeginRun() again. Sinks that cannot write them
+  // ignore them.
   virtual void BeginRun(const RunDescription& /*run*/) {}
   virtual void EndRun(RunEnd /*end*/, int64_t /*step*/, const RunResults& /*results*/) {}
 
@@ -118,10 +118,10 @@ class MultiSink : public MetricSink {
 
 // Passes measurements on to another sink, at once or, while it holds them, later in one piece.
 //
-// Components that measure at the same time on several threads would write their records in an order
-// that differs from run to run. If all but one of the threads have a HoldingSink, which is released
-// when all have come to the same point, then the order is the same each time. Release() must not
-// overlap with measurements.
+// Components that measure at the same time on several threads would write their records in a
+// different order in each run. With a HoldingSink for all threads but one, released when all
+// threads have reached the same point, the order is always the same. Release() must not overlap
+// with measurements.
 //
 // Example:
 //   learner_metrics->Hold();
@@ -132,10 +132,9 @@ class HoldingSink : public MetricSink {
  public:
   explicit HoldingSink(std::shared_ptr<MetricSink> sink) : sink_(std::move(sink)) {}
 
-  // From now on keeps what is measured.
+  // Keeps measurements from now on.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Passes on what was kept, in the order in which it was measured, and from now on everything at
-  // once.
+  // Passes on the kept measurements in their order, and later ones at once.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Scalar(absl::string_view tag, int64_t step, double value) override;
@@ -143,7 +142,7 @@ class HoldingSink : public MetricSink {
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override;
   void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                     absl::string_view file) override;
-  // A program calls these and Flush(), not a component: they are passed on at once.
+  // Only programs call these and Flush(); they are passed on at once.
   void BeginRun(const RunDescription& run) override { sink_->BeginRun(run); }
   void EndRun(RunEnd end, int64_t step, const RunResults& results) override {
     sink_->EndRun(end, step, results);
@@ -183,8 +182,8 @@ void Scalars(MetricSink* sink, absl::string_view main_tag, int64_t step,
   }
 }
 
-// The services that every component gets besides its config: metric sink, clock, seed, folder of
-// the run and instance name.
+// The services that every component gets in addition to its config: metric sink, clock, seed,
+// folder of the run and instance name.
 struct ComponentDeps {
   // All components of a run share it; never null.
   std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();

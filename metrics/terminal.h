@@ -21,11 +21,11 @@ int TerminalWidth(int fd);
 // Its height in lines, 24 if that is unknown.
 int TerminalHeight(int fd);
 
-// Whether `fd` is a terminal on which a line can be drawn over: not one of TERM "dumb".
+// Whether `fd` is a terminal that can redraw a line (TERM is not "dumb").
 bool CanDrawOver(int fd);
 
-// Whether to write colours to `fd`: it is a terminal that knows them (TERM is set, and not "dumb"),
-// and the environment does not have a NO_COLOR that is not empty (no-color.org).
+// Whether to write colours to `fd`: it is a terminal with colours (TERM is set, and not "dumb"),
+// and NO_COLOR is unset or empty (no-color.org).
 bool UsesColors(int fd);
 
 enum class TextStyle { kPlain, kBold, kDim, kGood, kWarning, kError };
@@ -65,8 +65,8 @@ std::string FormatVarGrid(absl::Span<const std::pair<std::string, std::string>> 
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows);
 
-// A field of a line of progress. What does not fit into the line is shortened or left out, the
-// least important first.
+// A field of a line of progress. Fields that do not fit are shortened or left out, the least
+// important first.
 struct ProgressField {
   struct Form {
     std::string text;

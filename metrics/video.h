@@ -52,8 +52,8 @@ using VideoEncoderFactory = std::function<std::unique_ptr<VideoEncoder>(int fram
 Registry<VideoEncoderFactory>& VideoFormatRegistry();
 
 // Makes an encoder of the format that is registered by this name.
-//   kNotFound  the format is not linked: lists those that are
-//   kInternal  its factory threw an exception, or returned none
+//   kNotFound  the format is not linked; lists the linked formats
+//   kInternal  its factory threw an exception, or returned null
 absl::StatusOr<std::unique_ptr<VideoEncoder>> MakeVideoEncoder(absl::string_view format,
                                                                int frames_per_second);
 

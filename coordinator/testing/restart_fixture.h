@@ -3,8 +3,7 @@
 // keeps a model of the rows that the coordinator has acknowledged.
 //
 // Ownership: the fixture owns the coordinator, its journal and its store. The store and the
-// journal's
-//            bytes outlive each coordinator.
+//            journal's bytes outlive each coordinator.
 // Threads:   the fixture belongs to the thread of the test.
 #ifndef DING_WORKER_COORDINATOR_TESTING_RESTART_FIXTURE_H_
 #define DING_WORKER_COORDINATOR_TESTING_RESTART_FIXTURE_H_

@@ -4,10 +4,10 @@
 //     side 0, 1     of the board: side 0 makes the first move
 //
 // Each player sees obs/board and obs/action_mask (env/board_games/board_player.h). Its action is a
-// move or, as the last category, to wait. In a two-player game the player whose turn it is not
-// waits, so that every step is one move and both players see every position. In a single-player env
-// a step is a move of the player and the answer of the opponent. The spaces of a player are the
-// same in both, so that a policy can be used in either.
+// move or, as the last category, to wait. In a two-player game the other player waits, so that
+// every step is one move and both players see every position. In a single-player env a step is a
+// move of the player and the answer of the opponent. Both have the same spaces for a player, so a
+// policy can play either.
 //
 // Reward: with the last move 1 for the winner and -1 for the loser, else 0. An episode terminates
 // with the game and is never truncated.

@@ -1,5 +1,5 @@
-// Opponents in board games (BoardPlayer), and what a side sees of a board (ShowBoard). A Position
-// is a type as env/board_games/tic_tac_toe.h describes.
+// Opponents in board games (BoardPlayer), and the observation of a side (ShowBoard). A Position is
+// a position type (env/board_games/tic_tac_toe.h).
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_ENV_BOARD_GAMES_BOARD_PLAYER_H_
@@ -63,8 +63,8 @@ class RandomBoardPlayer : public BoardPlayer<Position> {
 //                                         this side's turn, else 0; row 0 is the upper one
 //     mask   bool [moves + 1]             1 for a legal move; the last element is to wait
 //
-// Waiting is the only legal action of the side whose turn it is not, and of both sides when the
-// game is over, so that a mask always allows an action.
+// Waiting is the only legal action of the side that is not to move, and of both sides when the game
+// is over. So a mask always allows an action.
 template <typename Position>
 void ShowBoard(const Position& position, int side, absl::Span<float> board,
                absl::Span<uint8_t> mask) {

@@ -12,14 +12,13 @@
 //       Image Draw() const;
 //     };
 //
-// Saved state: Box2D keeps much that it shows to nobody (contacts in the order in which they began,
-// impulses to start the solver from, a tree of boxes whose shape depends on its history), and all
-// of it decides about the last bits of a step. So the env saves the seed and all actions of the
-// episode, and a load plays them again in a new world. The last observation is saved, too, and
-// compared bit for bit: another version of Box2D or of the math library would play another episode,
-// and is refused.
+// Saved state: Box2D has hidden state that decides about the last bits of a step (the order of
+// contacts, the solver's first impulses, a tree of boxes whose shape depends on its history). So
+// the env saves the seed and all actions of the episode, and a load plays them again in a new
+// world. Then it compares the last observation with the saved one bit for bit: with another version
+// of Box2D or of the math library the episode would differ, and the load is refused.
 //
-// Each episode has a world of its own, so that nothing is left of the one before.
+// Each episode has a new world, so that nothing is left of the previous one.
 //
 // Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode. A step
 // after which an observation or the reward is not finite is abnormal.

@@ -46,7 +46,7 @@ class LunarLanderGame {
   static constexpr int kChunks = 11;  // corners of the ground
   static constexpr int kObsSize = 8;
 
-  // The power of the engines in a step, 0 or 0.5 to 1; of the side engines also their direction, -1
+  // The power of the engines in a step, 0 or 0.5 to 1. The side engines also have a direction, -1
   // or 1.
   struct Engines {
     double main = 0;

@@ -1,5 +1,5 @@
-// What the tasks on Box2D share: the scale of their worlds, bodies of one shape, the step, drawing,
-// and which bodies touch something (ContactFlags).
+// Common code of the tasks on Box2D: the scale of their worlds, bodies of one shape, the step,
+// drawing, and flags for bodies that touch something (ContactFlags).
 //
 // Numbers are computed in double and become float where Box2D takes them, as in Gymnasium.
 //
@@ -52,12 +52,12 @@ inline Point Pixels(double x, double y) { return {x * kBox2dScale, y * kBox2dSca
 // Draws the polygons of a body, `left` m further to the left.
 void DrawBody(const b2Body& body, double left, Color fill, Color edge, Canvas* canvas);
 
-// Says which bodies of a Box2D world touch something, as the rewards of LunarLander and
-// BipedalWalker need it. Owns nothing; the world must not outlive it.
+// Flags the bodies of a Box2D world that touch something, for the rewards of LunarLander and
+// BipedalWalker. Owns nothing; the world must not outlive it.
 //
 // A body is watched under a number. Its flag is set when it begins to touch another body, and
-// cleared when any contact of it ends, even if it still touches something else: Gymnasium counts in
-// the same way. A body that is watched as fatal sets crashed() for the rest of the episode instead.
+// cleared when any of its contacts ends, even if it still touches something else, as in Gymnasium.
+// A body that is watched as fatal sets crashed() for the rest of the episode instead.
 class ContactFlags final : public b2ContactListener {
  public:
   // Numbers 0 and 1.

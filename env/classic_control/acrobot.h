@@ -5,11 +5,10 @@
 // and Barto, "Reinforcement learning: an introduction", section 11.3 of the first edition ("book"
 // in Gymnasium's Acrobot-v1), integrated by the classic Runge-Kutta method with steps of 0.2 s.
 //
-// Observation: float32[6], cosine and sine of both angles, angular velocities (at most 4 pi and 9
-// pi). Angle 1 is measured from hanging down, angle 2 from link 1.   Action: 0, 1, 2: torque -1, 0,
-// 1
-// Nm.   Reward: -1 per step, 0 with the last.   Terminated: -cos(a1) - cos(a1 + a2) > 1.   Time
-// limit: 500 steps.
+// Observation: float32[6], cosine and sine of both angles, angular velocities (at most 4 pi and
+// 9 pi). Angle 1 is measured from hanging down, angle 2 from link 1.
+// Action: 0, 1, 2: torque -1, 0, 1 Nm.   Reward: -1 per step, 0 with the last.
+// Terminated: -cos(a1) - cos(a1 + a2) > 1.   Time limit: 500 steps.
 //
 // Threads: as Env; AcrobotStep is a pure function.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_ACROBOT_H_

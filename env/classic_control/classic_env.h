@@ -10,9 +10,9 @@
 //       static Image Draw(const State& state);
 //     };
 //
-// The env keeps the time limit: it truncates the episode after max_episode_steps, unless the
-// episode terminates in that step. (Gymnasium sets both flags then, of which terminated decides
-// about the bootstrap value.)
+// The env has the time limit: it truncates the episode after max_episode_steps, unless the episode
+// terminates in that step. (Gymnasium then sets both flags; `terminated` decides about the
+// bootstrap value.)
 //
 // Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_

@@ -1,10 +1,10 @@
-// A point that has to go to a goal, with a reward only there: ReachGoal-v0 in an empty square,
+// A point that has to go to a goal, with a sparse reward: ReachGoal-v0 in an empty square,
 // PointMaze-v0 in a maze. They are small tasks of this project for hindsight replay: a random walk
-// hardly ever meets the goal.
+// hardly ever reaches the goal.
 //
 // The square is [-1, 1] x [-1, 1]; walls are cells of a grid in it. The point has a velocity, which
 // the action accelerates: 10 times the action in 1/s^2, less twice the velocity, for steps of 0.05
-// s (semi-implicit Euler). What it runs into stops it in that direction.
+// s (semi-implicit Euler). A wall stops it in the direction of the wall.
 //
 // Observation: as data/goal_fields.h says, with G = 2 (x, y), N = 4 (x, y, velocities). Action:
 // float32[2] in [-1, 1].   Reward: 0 within the radius of the goal, else -1.   Never terminated.

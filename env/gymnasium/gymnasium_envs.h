@@ -6,9 +6,9 @@
 //                                         └────────► python: env 4, 5, 6, 7
 //
 // Episodes: reset(seed=...) gets the seed of the episode; EpisodeStart::params arrive as `options`.
-// An episode is a function of its seed if the env's code keeps to it. The numbers in the info of
-// its last step are its statistics. State: saved by get_state() and set_state(state) of the env, if
-// it has them.
+//           An episode is a function of its seed if the env's code takes all randomness from it.
+//           The numbers in the info of its last step are its statistics.
+// State:    saved by get_state() and set_state(state) of the env, if it has them.
 //
 // Ownership, threads: as EnvManager and Env; creating them forks (ForkServer).
 // Errors:    those of ProbePythonEnv(). A process that dies, hangs or passes its memory limit makes
@@ -31,14 +31,15 @@
 namespace ding {
 
 // A manager of `env_num` envs, options.envs_per_process in each Python process. `wrappers`, if not
-// null, makes the wrappers of each; they run in the caller's thread. `around` is the EnvConfig of
-// the env, of which this reads the use, out_of_bounds, and which observation fields its wrappers
-// leave out: those may have spaces that this project does not know.
+// null, makes the wrappers of each env; they run in the caller's thread. `around` is the EnvConfig
+// of the env. From it this reads the use, out_of_bounds, and the observation fields that wrappers
+// leave out: these may have spaces that this project does not know.
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
 
-// One env alone, for code that steps envs itself. Its manager cannot wake several at once.
+// One env alone, for code that steps envs itself. A manager of such envs cannot wake several at
+// once.
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
                                                         const EnvConfig& around = {});
 
@@ -49,8 +50,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
 absl::StatusOr<std::unique_ptr<Env>> CreatePettingZooEnv(const GymnasiumConfig& config,
                                                          const EnvConfig& around = {});
 
-// What the env's compute_reward(achieved_goal, desired_goal, info) says, as the wrappers leave
-// rewards; none without this function, or if a wrapper fails for the env or wraps all envs at once.
+// Rewards of the env's compute_reward(achieved_goal, desired_goal, info), changed by the wrappers;
+// empty without this function, or if a wrapper fails for the env or wraps all envs at once.
 absl::StatusOr<std::vector<GoalReward>> SampleGymnasiumGoalRewards(
     const GymnasiumConfig& config, const WrapperStackFactory& wrappers, const EnvConfig& around);
 

@@ -5,7 +5,7 @@
 //         ◄──rows (numpy views of the same memory), answer, futex──┘
 //
 // Ownership: values; a process gets copies.
-// Threads:   thread-safe; what RunPython() returns is called in a forked process only.
+// Threads:   thread-safe; the function that RunPython() returns is called in a forked process only.
 // Errors:    the message of an error in the env's code is its Python traceback.
 #ifndef DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_
 #define DING_WORKER_ENV_GYMNASIUM_PYTHON_PROGRAM_H_
@@ -24,7 +24,7 @@
 
 namespace ding {
 
-// What the class of the env looks like.
+// The interface of the env's class.
 enum class PythonInterface {
   kGymnasium,   // one player
   kPettingZoo,  // PettingZoo's ParallelEnv: a game of at least 2 players
@@ -40,12 +40,12 @@ struct PythonEnv {
   std::vector<GoalReward> goal_rewards;  // what its compute_reward() says, without wrappers
 };
 
-// kInvalidArgument with all problems of the config that show without Python.
+// kInvalidArgument with all problems of the config that can be found without Python.
 absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface interface);
 
-// Builds the env in a process of its own, which then ends, resets it, and returns its spec. Does so
-// once in this process for equal configs. Of `around` it reads the use, and which fields the
-// wrappers leave out: those may have spaces that this project does not know.
+// Builds the env in a process of its own, which then ends, resets it, and returns its spec. Equal
+// configs are probed once per process. From `around` it reads the use, and the fields that wrappers
+// leave out: these may have spaces that this project does not know.
 //   kInvalidArgument     the config, or a space that this project does not support
 //   kNotFound            there is no such module or class
 //   kFailedPrecondition  the interpreter has no numpy or gymnasium
@@ -56,8 +56,8 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
 absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
                                          const EnvConfig& around, absl::Duration timeout);
 
-// A process becomes the interpreter, which runs the envs of this process. `notify_each`: it wakes
-// the manager after each answer, and not only when all envs that were asked have answered.
+// Replaces a process by the interpreter, which runs the envs of this process. `notify_each`: it
+// wakes the manager after each answer, and not only when all asked envs have answered.
 EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each);
 
 }  // namespace ding

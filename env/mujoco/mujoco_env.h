@@ -4,11 +4,11 @@
 // Observation: float32[task.obs_size()], without bounds.   Action: float32[number of actuators] in
 // the control ranges of the model.
 //
-// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are those of the last physics
-// step's beginning, while qpos and qvel are those of its end.
+// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are from the beginning of the
+// last physics step, while qpos and qvel are from its end.
 //
 // Saved state: qpos, qvel, activations, time and the accelerations from which the solver starts.
-// They decide about all that follows, bit for bit with the same version of MuJoCo.
+// With the same version of MuJoCo a restored episode continues bit for bit.
 //
 // Threads: as Env; a task is thread-safe.
 // Errors:  a reset with parameters, a step after the end of an episode. A step in which MuJoCo
@@ -30,9 +30,8 @@
 
 namespace ding {
 
-// What an env on MuJoCo is asked to do: how an episode begins, what is observed, and what a step is
-// worth. The physics, saving and rendering are those of the env, which owns its task. A task shares
-// the model, and keeps no state.
+// The task of an env on MuJoCo: start, observation, reward and end of episodes. The env, which owns
+// its task, does the physics, saving and rendering. A task shares the model, and keeps no state.
 //
 // Example:
 //   class Stand : public MujocoTask {
@@ -66,7 +65,7 @@ class MujocoTask {
   virtual void Observe(const mjData& data, absl::Span<float> obs) const = 0;
 };
 
-// The sum of the squares of an action, which many rewards are reduced by.
+// The sum of the squares of an action, a cost in many rewards.
 inline double ActionEffort(absl::Span<const float> action) {
   double sum = 0;
   for (const float number : action) sum += static_cast<double>(number) * number;

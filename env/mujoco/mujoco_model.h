@@ -1,16 +1,15 @@
-// A model of MuJoCo: an MJCF file or text, compiled, with what is needed to find its parts by name.
+// A compiled model of MuJoCo, from an MJCF file or text, whose parts can be found by name.
 //
-// All envs of a process that name the same file share one model (it is freed with the last of
-// them), so a file that changes is read again only after that. Our own models are texts in the
-// program.
+// All envs of a process with the same file share one model, which is freed with the last of them. A
+// changed file is read again only after that. Our own models are texts in the program.
 //
 // MuJoCo ends the process when it fails inside of a step (for example without memory); its
 // warnings, which it would write into a file in the current folder, are dropped: an env looks at
 // the counts in its mjData.
 //
 // Ownership: shared.   Threads: thread-safe; a model is never changed.
-// Errors:    kNotFound without the file; kInvalidArgument, with MuJoCo's text, for one that it
-//            refuses; both name the file.
+// Errors:    kNotFound without the file; kInvalidArgument, with MuJoCo's text, if MuJoCo refuses
+//            the model; both name the file.
 #ifndef DING_WORKER_ENV_MUJOCO_MUJOCO_MODEL_H_
 #define DING_WORKER_ENV_MUJOCO_MUJOCO_MODEL_H_
 
@@ -38,8 +37,8 @@ class MujocoModel {
   const std::string& name() const { return name_; }
   const mjModel& get() const { return *model_; }
 
-  // The number of a part of the model. kInvalidArgument, naming the parts that there are, without
-  // such a name.
+  // The number of a part of the model. kInvalidArgument lists the existing names if there is no
+  // such part.
   absl::StatusOr<int> Find(mjtObj kind, absl::string_view name) const;
   // The place of a joint in qpos and qvel; kInvalidArgument also for one with several numbers
   // (ball, free).

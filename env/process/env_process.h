@@ -1,6 +1,6 @@
-// The work of a process that runs envs for a manager (RunEnvProcess): it waits for requests in the
-// shared memory (ProcessMemory), calls its envs and writes their answers there, until the manager
-// tells it to leave; and how such a process ended (WhyProcessEnded).
+// The main loop of a process that runs envs for a manager (RunEnvProcess): it waits for requests in
+// the shared memory (ProcessMemory), calls its envs and writes their answers there, until the
+// manager tells it to leave. WhyProcessEnded() says how such a process ended.
 //
 //   manager ──request in ProcessMemory──► RunEnvProcess ──► EnvHost ──► env
 //       ◄──────answer, NotifyAnswer()─────────┘
@@ -9,8 +9,8 @@
 //            has ended. The objects to which the options point must outlive RunEnvProcess().
 // Threads:   call RunEnvProcess() and LimitMemory() in the child process only, on its one thread.
 //            The other functions are thread-safe, also across processes.
-// Errors:    those of an env are part of its answer. If the process dies, the manager sees its exit
-//            code or signal; WhyProcessEnded() says it in words.
+// Errors:    errors of an env are part of its answer. If the process dies, the manager sees its
+//            exit code or signal, which WhyProcessEnded() describes.
 #ifndef DING_WORKER_ENV_PROCESS_ENV_PROCESS_H_
 #define DING_WORKER_ENV_PROCESS_ENV_PROCESS_H_
 
@@ -41,13 +41,13 @@ namespace ding {
 void FutexWait(std::atomic<uint32_t>* word, uint32_t value, absl::Duration timeout);
 void FutexWake(std::atomic<uint32_t>* word);
 
-// How long SpinUntil() calls, unless the caller says otherwise.
+// The default time for which SpinUntil() spins.
 inline constexpr int64_t kSpinNanos = 50'000;
 inline constexpr int64_t kCrowdedSpinNanos = 20'000;
 
-// Calls `done` until it returns true, for about as long as going to sleep and waking up takes;
-// returns false if it never did. `crowded`: more threads spin than there are cores, so each yields
-// its core. `nanos`, if above 0, is the time for which it calls.
+// Spins until `done` returns true, for about as long as going to sleep and waking up takes; returns
+// false if it never did. `crowded`: more threads spin than there are cores, so each yields its
+// core. `nanos`: the time to spin.
 template <typename Done>
 bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0) {
   if (done()) return true;
@@ -77,8 +77,8 @@ bool SpinUntil(const Done& done, bool crowded, int64_t nanos = 0) {
 class ProcessMemory {
  public:
   enum Turn : uint32_t { kIdle, kAsked, kAnswered };
-  // How far the next episode of an env is. kPreparing: the step is complete, besides its turn, and
-  // the env is resetting.
+  // The preparation of an env's next episode. kPreparing: the step is complete except for its turn,
+  // and the env is resetting.
   enum Next : uint32_t { kNotPrepared, kWanted, kPrepared, kPreparing };
 
   struct alignas(64) Manager {
@@ -111,9 +111,9 @@ class ProcessMemory {
     uint8_t abnormal = 0;
     // Request or answer: the size of message() in bytes, 0 if there is none.
     int64_t message_size = 0;
-    // How the next episode begins, told in advance (EnvWorkers::PrepareReset). A process that can
-    // resets the env as soon as an episode is over and writes the observation to next_rows(),
-    // before it answers the step.
+    // The start of the next episode, sent in advance (EnvWorkers::PrepareReset). If possible, the
+    // process resets the env as soon as an episode is over, and writes the observation to
+    // next_rows() before it answers the step.
     uint64_t next_seed = 0;
     std::atomic<uint32_t> next{kNotPrepared};
   };
@@ -145,8 +145,8 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
-  // For a program that maps the memory itself: its file, which exec() closes unless the caller says
-  // otherwise, its size, and where in it `part` is.
+  // For a program that maps the memory itself: its file (close-on-exec by default), its size, and
+  // the offset of `part` in it.
   int fd() const { return fd_; }
   size_t bytes() const { return bytes_; }
   int64_t OffsetOf(const void* part) const { return static_cast<const std::byte*>(part) - memory_; }
@@ -209,9 +209,8 @@ void LimitMemory(int64_t megabytes);
 // answered.
 void NotifyAnswer(ProcessMemory::Manager* manager);
 
-// Returns why `child`, which ran envs and has ended, did so, in the words of an error, with the
-// last 5 lines that it wrote to stderr. `kill_cause` says why the manager killed it; it is OK if
-// the manager did not.
+// Returns an error that says why `child`, which ran envs, has ended, with the last 5 lines that it
+// wrote to stderr. `kill_cause` is why the manager killed it, or OK.
 //   kResourceExhausted  the child passed memory_limit_mb
 //   kUnavailable        it exited, or somebody else killed it
 //   other               the code of `kill_cause`

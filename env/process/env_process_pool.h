@@ -1,5 +1,5 @@
-// The processes that run the envs of a manager (EnvProcessPool), and how long they may take
-// (ProcessDeadline). ProbeEnvSpec() finds out the spec of an env in a process of its own.
+// The processes that run the envs of a manager (EnvProcessPool), and their time limits
+// (ProcessDeadline). ProbeEnvSpec() gets the spec of an env from a process of its own.
 //
 // Threads: thread-compatible. EnvProcessPool::Create() and ProbeEnvSpec() fork, so call them before
 //          the program starts threads: see ForkServer.
@@ -23,14 +23,13 @@
 
 namespace ding {
 
-// The time limit of a process that runs envs: decides when a process that takes too long must be
-// killed.
+// The time limit of a process that runs envs: decides when to kill it.
 //
 //   Start ──► Watch, when the caller begins to wait ──► Check, while it waits ──► kKill ──► End
 //
-// The time begins anew whenever the process makes progress. It is measured from the first wait that
-// has to sleep, because a process may take its time while nobody waits for it. All times must come
-// from one clock that never jumps.
+// The time restarts whenever the process makes progress. It is measured from the first wait that
+// has to sleep, because a process may be slow while nobody waits for it. All times must come from
+// one monotonic clock.
 class ProcessDeadline {
  public:
   enum class Verdict { kInTime, kKill };
@@ -42,13 +41,12 @@ class ProcessDeadline {
     absl::Duration reset_timeout;
   };
 
-  // Notes that the process is started. `progress` is the current value of the count that it
-  // increases.
+  // Notes that the process is started. `progress` is the current value of its progress counter.
   void Start(absl::Time now, uint32_t progress);
   // Notes that the caller waits for the process from now on, unless it did before.
   void Watch(absl::Time now, uint32_t progress);
-  // Returns kKill, once, if the process must be killed; kill_cause() then says why. `call` is what
-  // the process is doing.
+  // Returns kKill, once, if the process must be killed; kill_cause() then says why. `call` is the
+  // process's current call.
   //   kInternal  the process was to be killed 5 seconds ago, but is still there
   absl::StatusOr<Verdict> Check(absl::Time now, uint32_t progress, EnvCall call,
                                 const Limits& limits);
@@ -65,8 +63,8 @@ class ProcessDeadline {
   absl::Status kill_cause_;
 };
 
-// The processes of a manager: which process runs which envs, how a process is started, how long it
-// may take, and how it ended.
+// The processes of a manager: assigns envs to processes, starts processes, limits their time, and
+// reports how they ended.
 //
 //   AddCall(i)                  a request for process i is in the memory; starts the process if
 //                               there is none
@@ -86,7 +84,7 @@ class EnvProcessPool {
  public:
   struct Options {
     int envs_per_process = 1;  // 0: as many as it takes to have one process per core
-    // What a process may allocate beyond what it started with; 0: no limit.
+    // How much a process may allocate after its start; 0: no limit.
     int64_t memory_limit_mb = 0;
     ProcessDeadline::Limits limits = {};
     EnvRetryOptions retry;  // of the envs, in their processes
@@ -95,13 +93,12 @@ class EnvProcessPool {
     absl::Status cause;  // how the process ended, with its last lines; never OK
     // The env that the process called last; -1 if it ended before it called any.
     int env_id = -1;
-    // The attempts at the reset that it made last, including those of earlier processes; 0 if it
-    // made none.
+    // The attempts at the last reset, including those of earlier processes; 0 if there was none.
     int attempts = 0;
   };
 
-  // What a process does: serves requests until it is told to leave, and returns its exit code. It
-  // may also replace itself by another program that does so.
+  // Runs in a process: serves requests until it is told to leave, and returns the exit code. It may
+  // also replace the process by another program that does so.
   using Run = std::function<int(const EnvProcessOptions&)>;
 
   // Starts the fork server; a process starts with its first call. `env_num` must be at least 1, and
@@ -123,8 +120,8 @@ class EnvProcessPool {
   std::vector<int> EnvsOf(int i) const;
 
   // Counts a call that process i has to answer; starts the process if it is not there. Returns
-  // whether it is the first since the last Wake(), which the process then needs: it may sleep
-  // although calls before are not taken, because it has answered them.
+  // whether it is the first since the last Wake(). The process then needs a Wake(): it may sleep
+  // although earlier answers were not taken yet.
   bool AddCall(int i) {
     Process& process = this->process(i);
     ++process.calls;
@@ -142,13 +139,13 @@ class EnvProcessPool {
     if (shared.sleeping.load() != 0) FutexWake(&shared.requests);
   }
 
-  // Measures, from now on, the time of the processes that have calls to answer: the caller begins
-  // to wait for them. The time of a process that is measured already goes on.
+  // Call it when the caller begins to wait: starts to measure the time of processes with unanswered
+  // calls, unless it is already measured.
   void WatchTimes();
   // Kills process i if it has calls to answer and has made no progress for longer than its limit
   // allows. `now` is a Now().
   absl::Status CheckTime(int i, absl::Time now);
-  // The time of a clock that never jumps.
+  // The time of a monotonic clock.
   static absl::Time Now();
 
   // Whether process i has ended and TakeEnding() has not yet said how.

@@ -1,26 +1,24 @@
-// A process that forks children on request. It has one thread, however many the parent starts
-// later, so that a child can be replaced at any time.
+// A process that forks children on request. It has only one thread, so that a child can be replaced
+// at any time, even if the parent has started threads.
 //
 //     parent ──fork, in Start()──► server ──fork, at Spawn(2)──► keeper 2 ──fork──► child 2: run(2)
 //        │                           │ ▲                            ▲                  │    │ forks
 //        └── socket: spawn, kill ───►│ └── stderr of child 2        └── orphans ◄──────┴─── ...
 //        ◄── shared memory: the state and the last lines of each child
 //
-// No process outlives the parent, however the parent ends: the server sees the socket close and has
-// the children killed, and the children die with the server, too (PR_SET_PDEATHSIG). All processes
-// that a child has started end with it, in whatever group or session they are: the child leads a
-// process group, which is killed. A process that has left the group is adopted and killed by the
-// child's keeper (PR_SET_CHILD_SUBREAPER), or by the server if somebody has killed the keeper. Each
-// reaps the processes that it adopts. The parent has one child, the server, which the destructor
-// reaps.
+// No process outlives the parent, even after SIGKILL: the server sees the socket close and has the
+// children killed, and the children die with the server, too (PR_SET_PDEATHSIG). All processes that
+// a child has started end with it, in any group or session: the child leads a process group, which
+// is killed. A process that has left the group is adopted and killed by the child's keeper
+// (PR_SET_CHILD_SUBREAPER), or by the server if the keeper was killed. Each reaps the processes
+// that it adopts. The parent has one child, the server, which the destructor reaps.
 //
-// The stderr of children appears on the parent's; its last 4 kB are kept for error messages.
+// The stderr of children goes to the parent's stderr; its last 4 kB are kept for error messages.
 // Children have no terminal, and their stdin is empty.
 //
-// Start() forks the calling process: call it before the program starts threads. (If it is called
-// later, it works as far as the C library allows: children must not need locks that other threads
-// held at that moment.) Children inherit all open files. Output that was in the parent's buffers at
-// that moment is not written twice, since children end without flushing.
+// Start() forks the calling process: call it before the program starts threads. (Later, it works
+// only if children need no locks that other threads held at that moment.) Children inherit all open
+// files. Output in the parent's buffers is not written twice, since children end without flushing.
 //
 // Ownership: the destructor ends the server and all children.
 // Threads:   thread-compatible; on_end runs in the server process.
@@ -59,16 +57,16 @@ class ForkServer {
   ForkServer& operator=(const ForkServer&) = delete;
   ~ForkServer();
 
-  // Asks the server to fork this child, which must not be running. A fork that fails shows as the
-  // end of the child: wait_status() is then negative. kInternal if the server is gone.
+  // Asks the server to fork this child, which must not be running. A failed fork appears as the end
+  // of the child with a negative wait_status(). kInternal if the server is gone.
   absl::Status Spawn(int child);
   // Asks the server to have the child and its group killed (SIGKILL); state() shows when it has
   // ended. kInternal if the server is gone.
   absl::Status Kill(int child);
   // kRunning from Spawn() on.
   State state(int child) const;
-  // Waits for the end of the child, and looks every millisecond. Returns false if it has not ended
-  // in time or the server is gone.
+  // Waits for the end of the child, polling every millisecond. Returns false on a timeout, or if
+  // the server is gone.
   bool WaitForEnd(int child, absl::Duration timeout) const;
   // OK while the server lives.
   absl::Status Alive() const;

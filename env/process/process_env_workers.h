@@ -1,9 +1,9 @@
-// The processes of EnvProcessPool as workers of AsyncEnvManager: asks envs through the shared
-// memory, collects their answers, and answers for those whose process has ended.
+// The processes of EnvProcessPool as workers of AsyncEnvManager: sends requests to envs through the
+// shared memory, collects their answers, and answers for envs whose process has ended.
 //
 // Ownership, threads: as EnvWorkers; creating them forks (ForkServer).
 // Errors:    a step whose process ended is void (StepResult::abnormal), and void_cause says how it
-//            ended. A reset is tried again in a new process, with max_retry attempts in all.
+//            ended. A reset is retried in a new process, with max_retry attempts in all.
 #ifndef DING_WORKER_ENV_PROCESS_PROCESS_ENV_WORKERS_H_
 #define DING_WORKER_ENV_PROCESS_PROCESS_ENV_WORKERS_H_
 
@@ -18,8 +18,8 @@
 
 namespace ding {
 
-// `run` is what each process does; its envs have the spec `spec`. `out_of_bounds`, if set, is what
-// an observation outside of the bounds of its spec means (ObservationBounds); the first one of an
+// Each process calls `run`; its envs have the spec `spec`. `out_of_bounds`, if set, says how to
+// treat observations outside of their bounds (ObservationBounds); the first observation of an
 // episode must then be finite, too.
 //   kUnavailable  the system refuses processes or memory
 absl::StatusOr<std::unique_ptr<EnvWorkers>> CreateProcessEnvWorkers(

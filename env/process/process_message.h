@@ -2,8 +2,7 @@
 // numbers have the machine's own layout.
 //
 // Errors: values must be taken in the order in which they were put. Reading past the end returns
-// zeros
-//         and makes ok() false: the sender may have died while it wrote.
+//         zeros and makes ok() false: the sender may have died while it wrote.
 //
 // Example:
 //   ProcessMessageWriter out;

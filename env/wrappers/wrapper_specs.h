@@ -15,8 +15,8 @@
 
 namespace ding {
 
-// Returns the index of the observation field `name`; if it is empty, of the only one besides the
-// action mask. kNotFound and kInvalidArgument name the fields that there are.
+// Returns the index of the observation field `name`; if it is empty, of the only field besides the
+// action mask. kNotFound and kInvalidArgument list the existing fields.
 absl::StatusOr<int> FindObsField(const EnvSpec& spec, const std::string& name);
 // Returns the spec with another field in the place of observation field `index`.
 absl::StatusOr<EnvSpec> WithObsField(const EnvSpec& spec, int index, FieldSpec field);
@@ -28,7 +28,7 @@ absl::Status CheckCategory(const EnvSpec& spec, int64_t action);
 // kInvalidArgument if the reward has components.
 absl::Status CheckOneReward(const EnvSpec& spec);
 
-// Copies all observation fields but field `index`, whose layouts are the same in both rows.
+// Copies all observation fields except field `index`. Their layouts must be the same in both rows.
 void CopyOtherFields(const RowView& from, int index, const RowRef& to);
 
 }  // namespace ding
