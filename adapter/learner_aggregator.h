@@ -76,7 +76,7 @@ class LearnerAggregator : private WorkerHandler {
     const Clock* clock = Clock::Real();
   };
 
-  // The errors are those of WorkerServer::Create(), and kInvalidArgument for options out of range.
+  // Errors: as WorkerServer::Create(), and kInvalidArgument for options out of range.
   static absl::StatusOr<std::unique_ptr<LearnerAggregator>> Create(Options options,
                                                                    WorkerSession* coordinator,
                                                                    Transport* transport);

@@ -27,7 +27,7 @@
 namespace ding {
 
 // Merges demands: the batch size is the sum of all, the number of batches is the smallest, and the
-// other fields are those of the first demand. There must be at least one demand.
+// other fields come from the first demand. There must be at least one demand.
 LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 
 // Splits the rows of one drawn batch: learner i gets the next rows[i] rows. Returns the encoded
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
 absl::StatusOr<std::vector<std::string>> SplitRound(absl::string_view items, size_t learners);
 
 // Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and
-// the other single fields are those of the first report. There must be at least one report.
+// the other single fields come from the first report. There must be at least one report.
 //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are
 //                        done
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);

@@ -1,5 +1,5 @@
 // The connection of a coordinator to its workers: a WorkerServer whose handler is the Coordinator.
-// The name is that of DI-engine.
+// The name comes from DI-engine.
 #ifndef DING_WORKER_COORDINATOR_COMM_COORDINATOR_H_
 #define DING_WORKER_COORDINATOR_COMM_COORDINATOR_H_
 

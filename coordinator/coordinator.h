@@ -139,7 +139,7 @@ class Coordinator : public WorkerHandler {
   // buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
       const std::string& buffer_id, absl::Span<const std::string> settings, OnRemoved on_removed)>;
-  // Returns an error that says what is wrong with the settings of a task, or OK.
+  // Returns an error if the settings of a task are invalid.
   using SettingsCheck = std::function<absl::Status(const StartTask& task)>;
   struct Parts {
     std::unique_ptr<BaseCommander> commander;

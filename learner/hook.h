@@ -76,9 +76,9 @@ class LearnerHooks {
   std::array<std::vector<std::shared_ptr<LearnerHook>>, kNumHookPositions> hooks_;
 };
 
-// Inserts `hook` (not null) at its position, after those of equal priority.
+// Inserts `hook` (not null) at its position, after hooks of equal priority.
 void add_learner_hook(LearnerHooks* hooks, std::shared_ptr<LearnerHook> hook);
-// Returns the hooks of both; among equal priorities those of `a` run first.
+// Returns the hooks of both; among equal priorities the hooks of `a` run first.
 LearnerHooks merge_hooks(const LearnerHooks& a, const LearnerHooks& b);
 // Returns one line per position: "after_iter: log_show (20), save_ckpt (20)".
 std::string show_hooks(const LearnerHooks& hooks);

@@ -146,8 +146,8 @@ class ILearner : public LearnerView {
   // a null `recover` a batch on which it cannot train is an error.
   virtual absl::Status Start(const DataSource& next_data, const RecoverFn& recover = nullptr) = 0;
 
-  // Calls the hooks of a position. Programs call those of after_eval themselves, serial ones also
-  // those of before_run and after_run.
+  // Calls the hooks of a position. Programs call the after_eval hooks themselves; serial programs
+  // also call the before_run and after_run hooks.
   virtual absl::Status CallHooks(HookPosition position) = 0;
   virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
 

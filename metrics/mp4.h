@@ -41,7 +41,7 @@ class Mp4Encoder : public VideoEncoder {
   absl::Status Open(const Image& picture);
   absl::Status OpenCodec();
   absl::Status OpenFile();
-  // Encodes the current frame, or with `flush` what the encoder still holds, and writes it.
+  // Encodes the current frame, or with `flush` the encoder's remaining frames, and writes it.
   absl::Status Encode(bool flush);
 
   const int frames_per_second_;

@@ -10,9 +10,9 @@
 // Values: scalars are stored as float32, as TensorBoard requires, including NaN and infinities. A
 //         histogram has the finite values only, in 30 buckets; the number of other values, if there
 //         are any, is the scalar "<tag>_non_finite".
-// Runs:   BeginRun() and EndRun() write what the HParams dashboard shows: a row per run with its
-//         hyperparameters, and its results, which are scalars "result/<name>". A number is shown as
-//         one, so that it can be sorted and plotted.
+// Runs:   BeginRun() and EndRun() write a row of the HParams dashboard: the run's hyperparameters,
+//         and its results, which are scalars "result/<name>". Numbers are stored as numbers, so
+//         that they can be sorted and plotted.
 // Ownership, threads, errors: as MetricSink. The clock must outlive the sink.
 #ifndef DING_WORKER_METRICS_TENSORBOARD_H_
 #define DING_WORKER_METRICS_TENSORBOARD_H_

@@ -15,7 +15,7 @@
 // one collecting task to the next. Snapshots are versions of the policy that the coordinator keeps
 // (KeepsPolicy()).
 //
-// Metrics: those of SoloCommander, and with each snapshot "league_iter/historical_players",
+// Metrics: as SoloCommander, and with each snapshot "league_iter/historical_players",
 // ".../min_win_rate", ".../rating_mu" and ".../rating_sigma".
 //
 // Ownership: as BaseCommander. The command mode must outlive it.

@@ -143,7 +143,7 @@ class SoloCommander : public BaseCommander {
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
   int64_t total_collector_env_step() const override { return state_.total_collector_env_step(); }
-  // With several policies, these are those of the policy with the lowest mean.
+  // With several policies, of the policy with the lowest mean.
   std::optional<double> last_eval_value() const override;
   std::vector<double> last_eval_returns() const override {
     return {state_.last_eval_return().begin(), state_.last_eval_return().end()};

@@ -10,7 +10,7 @@
 //
 // Ownership: owns the log.
 // Threads:   thread-compatible.
-// Errors:    those of Log; every message names the log. A failed Append() may be repeated, except
+// Errors:    as Log; every message names the log. A failed Append() may be repeated, except
 //            after
 //   kAborted   another coordinator has taken over this run, and nothing can be appended any more
 //
@@ -98,7 +98,7 @@ class Journal {
   Addition Prepare(absl::Span<const JournalRecord> records) const;
   void PrepareRemoved(Addition* added) const;
   absl::Status Commit(Addition added);
-  // Note what is in the log.
+  // Note the content of the log.
   void NotePush(int64_t index, Push push);
   void NoteRemoved(absl::Span<const int64_t> chunks);
   absl::Status NoteRemovedParts();

@@ -39,7 +39,7 @@ struct JournalSummary {
   int64_t train_iter = 0;
   uint64_t policy_version = 0;
   int64_t policies = 0;     // the number of stored versions
-  int64_t incarnation = 0;  // that of the coordinator that wrote the records
+  int64_t incarnation = 0;  // of the coordinator that wrote the records
 };
 
 struct JournalReport {
@@ -49,7 +49,7 @@ struct JournalReport {
   std::string ToString() const;
 
   std::string path;
-  int64_t size_bytes = 0;       // with what is beside the file until it is closed
+  int64_t size_bytes = 0;       // with the -wal file beside it
   std::string damage;           // to the structure of the file, as SQLite describes it
   int64_t records = 0;          // that are whole
   int64_t damaged_places = 0;   // where one or more records cannot be read, or are no records

@@ -4,7 +4,7 @@
 // The file is locked: a second Open() is refused. A file system without locks is refused, too.
 //
 // Threads: thread-compatible.
-// Errors:  those of Log except kUnavailable and kAborted; every message names the file.
+// Errors:  as Log, except kUnavailable and kAborted; every message names the file.
 #ifndef DING_WORKER_COORDINATOR_JOURNAL_SQLITE_LOG_H_
 #define DING_WORKER_COORDINATOR_JOURNAL_SQLITE_LOG_H_
 
@@ -76,7 +76,7 @@ class SqliteLog : public Log {
   template <typename... Arguments>
   absl::Status Run(int statement, const Arguments&... arguments);
   absl::Status ReadFrom(int64_t from, int64_t* last, const Visitor& visit);
-  // Executes SQL. Returns the first column of what it finds, a line for each row.
+  // Executes SQL. Returns the first column of the result, a line for each row.
   absl::StatusOr<std::string> Query(const std::string& sql);
   absl::Status Damaged(absl::string_view what) const;
   absl::Status ErrorOf(int code) const;

@@ -2,7 +2,7 @@
 //
 //                     ┌─ sp ────► itself
 //   active player ──► │
-//        │  learns    └─ pfsp ──► historical players, most often those that it does not beat
+//        │  learns    └─ pfsp ──► historical players, most often the ones that it does not beat
 //        │                             ▲    by BattleSharedPayoff: results of finished tasks
 //        └── trained enough: snapshot ─┘
 //
@@ -47,7 +47,7 @@ namespace ding {
 std::vector<double> Pfsp(absl::Span<const double> win_rates);
 
 // An active player of a league, which learns. By default it plays half of its games against itself,
-// and half against historical players, most often against those that it does not beat yet.
+// and half against historical players, most often against the ones that it does not beat yet.
 class NaiveSpPlayer {
  public:
   NaiveSpPlayer(const NaiveSpPlayerConfig& config, ActivePlayer state)
@@ -79,7 +79,7 @@ class OneVsOneLeague {
   struct Job {
     std::string home_id;  // the active player
     std::string away_id;
-    PolicyVersion away_policy;  // that of a historical player; not set in self-play
+    PolicyVersion away_policy;  // of the historical player; not set in self-play
     bool self_play() const { return home_id == away_id; }
   };
 
@@ -94,7 +94,7 @@ class OneVsOneLeague {
   std::vector<double> WinRates() const;
 
   Job GetJob();
-  // Adds the games that the task of a job has played. `results` are those of the home player.
+  // Adds the games that the task of a job has played. `results` are the home player's.
   void FinishJob(const std::string& home_id, const std::string& away_id,
                  absl::Span<const TaskGameResult> results);
 

@@ -37,7 +37,7 @@ inline double GamesOf(const BattleRecord& record) {
 class BattleSharedPayoff {
  public:
   using Pair = std::pair<std::string, std::string>;  // in the order of their names
-  // The records are those of the first player of each pair.
+  // The records are the first player's of each pair.
   using Records = std::map<Pair, BattleRecord>;
 
   explicit BattleSharedPayoff(const PayoffConfig& config) : config_(config) {}
@@ -79,7 +79,7 @@ class LeagueMetric {
   explicit LeagueMetric(const LeagueMetricConfig& config);
 
   Rating NewRating() const;
-  // Updates both ratings after a game. `result` is that of `home`.
+  // Updates both ratings after a game. `result` is the home player's.
   void Rate(TaskGameResult result, Rating* home, Rating* away) const;
 
  private:

@@ -138,7 +138,7 @@ class Coordinators {
   void Operate();
   internal_coordinator::RunDriver::Result Apply(const std::shared_ptr<Process>& process,
                                                 Event* event);
-  // Writes and carries out what was applied.
+  // Writes the records and carries out the effects of the applied events.
   void AfterEvents(const std::shared_ptr<Process>& process);
   void DeleteKey(const Process& from, const std::string& key);
   // Checks all processes.

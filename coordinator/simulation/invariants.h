@@ -30,7 +30,7 @@ class Invariants {
   // A coordinator starts, after the one before, if there was one.
   void NoteStart();
   void CheckRecovered(const Process& before, const Process& process);
-  // Checks what a process has changed since the last call.
+  // Checks the changes of a process since the last call.
   void CheckAlways(Process* process);
 
  private:

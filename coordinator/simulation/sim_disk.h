@@ -1,5 +1,5 @@
-// A disk of the simulation, with the log of one run on it. It may be full for a while, and it loses
-// what was not synced when the power is lost.
+// A disk of the simulation, with the log of one run on it. It may be full for a while, and a power
+// loss loses all unsynced commits.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_SIMULATION_SIM_DISK_H_

@@ -22,7 +22,7 @@ namespace ding {
 // What goes wrong.
 enum class Fault {
   kKillCoordinator,  // its process dies, perhaps before it sends what it has written, and another one continues
-  kPowerLoss,    // the same, and the disk loses what was not synced
+  kPowerLoss,    // the same, and the disk loses unsynced commits
   kReplaceSlow,  // the process is stopped, another one takes its place, and the first one wakes up
   kKillCollector,  // and another process takes its place
   kKillLearner,    // likewise

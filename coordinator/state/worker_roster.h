@@ -100,7 +100,7 @@ struct Worker {
   uint64_t demand_sequence = 0;  // the number of the last demand
   int policies_since_heard = 0;  // how many versions were sent to it since its last message
   std::optional<PolicyVersion> withheld_policy;  // the newest version, if it was not sent
-  std::string stalled;                           // what the worker says it waits for
+  std::string stalled;                           // the wait that the worker reports
   std::string waits_for;                         // why its data or its demand wait at its buffer
   bool draining = false;
   std::string sent_away;   // why; its messages are not accepted any more

@@ -1,7 +1,7 @@
 // Calls of a coordinator that return when they have had their effects. Programs do not wait: they
 // pass callbacks.
 //
-// Threads: thread-safe, but for the thread of the coordinator.
+// Threads: thread-safe; not for the coordinator's own thread.
 #ifndef DING_WORKER_COORDINATOR_TESTING_COORDINATOR_CALLS_H_
 #define DING_WORKER_COORDINATOR_TESTING_COORDINATOR_CALLS_H_
 
@@ -42,7 +42,7 @@ inline absl::StatusOr<uint32_t> AdmitNow(Coordinator* coordinator, const Hello& 
   return done->get_future().get();
 }
 
-// Returns when what was told to the coordinator before has had its effects.
+// Returns when all earlier events of the coordinator have had their effects.
 inline void Settle(const Coordinator& coordinator) { coordinator.counters(); }
 
 }  // namespace ding

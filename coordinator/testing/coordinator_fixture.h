@@ -1,5 +1,5 @@
 // A test fixture with a coordinator. The test plays its workers: it passes their messages to
-// Handle(), and takes what the coordinator has sent them from a sender that keeps it.
+// Handle(), and reads the coordinator's messages from a sender that keeps them.
 //
 // Threads: the fixture belongs to the thread of the test. FakeSender and FakeStore are thread-safe.
 #ifndef DING_WORKER_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_

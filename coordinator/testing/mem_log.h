@@ -1,4 +1,4 @@
-// A log in memory, for tests: a naive model of what a log must hold, which can fail as it is told.
+// A log in memory, for tests: a naive model of a log, which can be made to fail.
 // What is in `MemLogData` outlives the log, as a file does.
 //
 // Threads: set_status() is thread-safe; one thread at a time calls the rest.

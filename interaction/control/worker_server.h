@@ -123,7 +123,7 @@ class WorkerServer : public WorkerSender {
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
   };
 
-  // Creates a server that listens at options.address. Errors are those of Transport::Listen(), and
+  // Creates a server that listens at options.address. Errors: as Transport::Listen(), and
   // kInvalidArgument if options.welcome exceeds kMaxWelcomeBytes or another option is out of range.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
                                                               Transport* transport);

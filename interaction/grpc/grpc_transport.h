@@ -18,7 +18,7 @@
 //            also apply on loopback if they are set. Each Listen() and Connect() reads the files
 //            again.
 // Threads:   a few threads of gRPC for all connections of the process, and one for each listener.
-// Blocking:  Close() of a connection waits up to a second for the peer to receive what was sent.
+// Blocking:  Close() of a connection waits up to a second for the peer to receive sent messages.
 // Bounds:    connection_gate.h limits the number of connections, what they may do before they have
 //            shown a token, and the number of calls they may make.
 // Errors:    a peer that disappears without closing (a machine that hangs) is noticed after two

@@ -109,8 +109,8 @@ class RedisConnection {
 // Returns the first line of the file, which only its owner may access.
 absl::StatusOr<std::string> ReadRedisPassword(const std::string& path);
 
-// Checks that the server keeps what is stored in it: it is no replica, not part of a cluster, and
-// evicts no keys.
+// Checks that the server keeps its data: it is no replica, not part of a cluster, and evicts no
+// keys.
 //   kUnavailable         it is loading its data, or is a replica, which may become the master
 //   kFailedPrecondition  it is part of a cluster, or evicts keys when its maxmemory is full
 absl::Status CheckRedisServer(RedisConnection* connection);

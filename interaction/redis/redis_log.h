@@ -14,7 +14,7 @@
 //
 // Threads:  thread-compatible.
 // Blocking: each call waits for Redis, at most for the timeouts of RedisConnection.
-// Errors:   those of Log and of RedisConnection.
+// Errors:   as Log and RedisConnection.
 #ifndef DING_WORKER_INTERACTION_REDIS_REDIS_LOG_H_
 #define DING_WORKER_INTERACTION_REDIS_REDIS_LOG_H_
 

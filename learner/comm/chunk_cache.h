@@ -31,7 +31,7 @@ struct DecodedChunk {
   int64_t bytes() const;
 
   const SegmentBatch data;
-  // The addresses of the columns of data.rows, then those of data.final_obs.
+  // The addresses of the columns of data.rows, then of data.final_obs.
   std::vector<const std::byte*> columns;
   std::vector<int32_t> segment_of_row;
 };

@@ -5,8 +5,8 @@
 //     Average(gradients) ──► [gradients * rows | rows | failed] ──Sum──► mean, or an error in all
 //
 // Threads: thread-compatible, except for Abort() and broken(), which any thread may call.
-// Errors:  those of AllReduce, after which the generation is broken. A failed step of another
-//          learner (kAborted) does not break it.
+// Errors:  as AllReduce; they break the generation. A failed step of another learner (kAborted)
+//          does not break it.
 #ifndef DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 #define DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
 
