@@ -21,11 +21,35 @@ DING_TEST_COPTS = DING_COPTS + [
     "-U_FORTIFY_SOURCE",
 ]
 
+# What nearly every target includes. The macros add it, so that a BUILD file lists what sets a target apart.
+_ABSL = [Label("@com_google_absl//absl/" + name) for name in [
+    "base:core_headers",
+    "memory",
+    "status",
+    "status:statusor",
+    "strings",
+    "time",
+    "types:span",
+]]
+_BASE = Label("//base")
+_TEST_BASE = Label("//base:testing")
+
+# Clang complains about a header that comes from no direct dep.
+_FEATURES = [
+    "layering_check",
+    "parse_headers",
+]
+
 _LIBRARY_HEADERS = Label("//tools/build_defs:library_headers")
 _TEST_HEADERS = Label("//tools/build_defs:test_headers")
 
-def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
+def _basics():
+    return _ABSL + ([] if native.package_name() == "base" else [_BASE])
+
+def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], deps = [], features = [], linkstatic = True, precompiled = True, **kwargs):
     """A cc_library whose headers are included as "ding_worker/<package>/<file>.h".
+
+    Its deps have //base and the most used parts of Abseil already.
 
     Args:
       name: as in cc_library.
@@ -34,6 +58,7 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
       textual_hdrs: as in cc_library.
       copts: flags after those of the house.
       deps: as in cc_library.
+      features: as in cc_library.
       linkstatic: True, so that an object file is compiled once and a missing alwayslink shows in tests.
       precompiled: False for a source with functions for other instruction sets (base/compiled_loops.h), on which GCC 12 has crashed with
         precompiled headers.
@@ -51,54 +76,38 @@ def ding_cc_library(name, srcs = [], hdrs = [], textual_hdrs = [], copts = [], d
         hdrs = hdrs,
         textual_hdrs = textual_hdrs,
         copts = DING_COPTS + copts,
-        deps = deps,
+        deps = deps + _basics(),
+        features = _FEATURES + features,
         linkstatic = linkstatic,
         **kwargs
     )
 
-def ding_package(name, without = []):
-    """All public libraries above it in the BUILD file as one, for a program that does not choose among them.
-
-    Args:
-      name: the name of the folder, so that //FOLDER is the label.
-      without: public libraries that are not part of it, such as those with a main().
-    """
-    deps = []
-    for rule in native.existing_rules().values():
-        is_library = rule["kind"] == "cc_library" or (rule["kind"] == "alias" and not rule["name"].endswith("_proto"))
-        is_public = "//visibility:public" in rule.get("visibility", [])
-        if is_library and is_public and not rule.get("testonly") and rule["name"] not in without:
-            deps.append(":" + rule["name"])
-    ding_cc_library(
-        name = name,
-        visibility = ["//visibility:public"],
-        deps = sorted(deps),
-    )
-
-def ding_cc_binary(name, copts = [], deps = [], linkstatic = True, precompiled = True, **kwargs):
-    """A cc_binary with the flags of the house; `precompiled` as in ding_cc_library."""
+def ding_cc_binary(name, copts = [], deps = [], features = [], linkstatic = True, precompiled = True, **kwargs):
+    """A cc_binary with the flags of the house; `deps` and `precompiled` as in ding_cc_library."""
     if precompiled:
         copts = use_precompiled_headers("library_headers") + copts
         deps = deps + [_LIBRARY_HEADERS]
     cc_binary(
         name = name,
         copts = DING_COPTS + copts,
+        features = _FEATURES + features,
         linkstatic = linkstatic,
-        deps = deps,
+        deps = deps + [_BASE] + _ABSL,
         **kwargs
     )
 
-def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True, **kwargs):
-    """A cc_test with GoogleTest (and its main) linked, small unless said otherwise."""
+def ding_cc_test(name, size = "small", copts = [], deps = [], features = [], linkstatic = True, **kwargs):
+    """A cc_test, small unless said otherwise. Its deps have GoogleTest, //base:testing and what ding_cc_library adds already."""
     gtest_main = "@com_google_googletest//:gtest_main"
     has_main = gtest_main in deps or "@com_google_googletest//:gtest" in deps
     cc_test(
         name = name,
         size = size,
         copts = DING_TEST_COPTS + use_precompiled_headers("test_headers") + copts,
+        features = _FEATURES + features,
         linkstatic = linkstatic,
         # A Label is that of our own workspace, so that another one need not know the name.
-        deps = deps + [_TEST_HEADERS] + ([] if has_main else [Label(gtest_main)]),
+        deps = deps + [_TEST_HEADERS, _TEST_BASE, _BASE] + _ABSL + ([] if has_main else [Label(gtest_main)]),
         **kwargs
     )
 
@@ -160,7 +169,10 @@ def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_s
         copts = copts,
         data = data,
         tags = tags + ["benchmark"],
-        deps = deps + [Label("@com_github_google_benchmark//:benchmark_main")],
+        deps = deps + [
+            Label("@com_github_google_benchmark//:benchmark"),
+            Label("@com_github_google_benchmark//:benchmark_main"),
+        ],
         **kwargs
     )
     sh_test(
@@ -196,7 +208,8 @@ def ding_cc_fuzz_test(name, srcs, corpus, rounds, deps = [], tags = [], **kwargs
         copts = DING_TEST_COPTS,
         linkstatic = True,
         tags = tags,
-        deps = deps + [Label("//base:fuzz_driver")],
+        features = _FEATURES,
+        deps = deps + [Label("//base:fuzz_driver"), _BASE] + _ABSL,
         **kwargs
     )
 

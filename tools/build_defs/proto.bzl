@@ -6,26 +6,30 @@ A file is imported as "ding_worker/<package>/<file>.proto" and its header is "di
 load("@ding_worker_proto_rules//:defs.bzl", "cc_proto_library", "proto_library")
 load(":cc.bzl", "ding_cc_library")
 
-def ding_proto_library(name, **kwargs):
-    """A proto_library whose files are imported as "ding_worker/<package>/<file>.proto", and `<name>_files`, the files."""
+def ding_proto_library(name, testonly = False, visibility = None, **kwargs):
+    """A proto_library and its C++ code, for a NAME that ends in "_proto".
+
+    Its files are imported as "ding_worker/<package>/<file>.proto". `<NAME without _proto>_cc_proto` is the C++ code, `<NAME>_files` are
+    the files.
+    """
     proto_library(
         name = name,
+        testonly = testonly,
         import_prefix = "ding_worker",
         strip_import_prefix = "/",
+        visibility = visibility,
         **kwargs
+    )
+    cc_proto_library(
+        name = name[:-len("proto")] + "cc_proto",
+        testonly = testonly,
+        visibility = visibility,
+        deps = [":" + name],
     )
     native.filegroup(
         name = name + "_files",
         srcs = kwargs["srcs"],
         visibility = [str(Label("//worker/config:__pkg__"))],
-    )
-
-def ding_cc_proto_library(name, deps, **kwargs):
-    """The C++ code of one ding_proto_library (`deps` has one element, as in cc_proto_library)."""
-    cc_proto_library(
-        name = name,
-        deps = deps,
-        **kwargs
     )
 
 def ding_grpc_library(name, src, deps, **kwargs):
@@ -34,7 +38,7 @@ def ding_grpc_library(name, src, deps, **kwargs):
     Args:
       name: as in cc_library.
       src: the file; it imports nothing.
-      deps: the ding_cc_proto_library of the file.
+      deps: the C++ code of the file (ding_proto_library).
       **kwargs: as in cc_library.
     """
     protoc = str(Label("@com_google_protobuf//:protoc"))
