@@ -2,7 +2,7 @@
 
 A file has at most 500 lines; tests, benchmarks and testing kits 700. A class has at most 700: its declaration and its member
 functions, in all files of its folder. A folder has at most 40 sources without tests. tools/long_files.txt has the exceptions, each
-with its reason.
+with its reason. A comment in C++ or a .proto has at most 100 columns, but for pictures, tables and examples.
 
     tools/check_lengths.py FILE...     all files of the checkout; complains, a line each, with status 1
 """
@@ -18,6 +18,10 @@ FILE, TEST_FILE, CLASS, FOLDER = 500, 700, 700, 40
 CHECKED = re.compile(r'\.(h|cc|proto|bzl|py|sh)$|^tools/[a-z_]+$|^\.ci/')
 SOURCE = re.compile(r'\.(h|cc|proto|py)$')
 TEST = re.compile(r'(_(test|benchmark|conformance|testing|matchers)|fuzz_driver)\.(h|cc|proto|py|sh)$|/testing/')
+
+COMMENT_COLUMNS = 100
+# An arrow or a frame, columns, or brackets and other signs of code.
+PICTURE = re.compile(r'[^ -~]|[^. ]   +|[{}()<>|=;"]')
 
 CLASS_HEAD = re.compile(r'(?:class|struct) (?:[A-Z_]+(?:\([^)]*\))? )?(\w+)(?: final)?(?: :(?!:)| ?$)')
 MEMBER_HEAD = re.compile(r'(?<!\w|:)(?!(?:std|absl|ding)::)([A-Z]\w*)(?:<[^<>]*>)?(?:::\w+)*::~?(?:operator\W+|\w+)\(')
@@ -41,6 +45,14 @@ def class_lengths(path, lines):
         if brace and found:
             yield found.group(1), number + 1 - begin
         begin = None
+
+
+def wide_comments(files):
+    for path in files:
+        if path.endswith(('.h', '.cc', '.proto')):
+            for number, line in enumerate(read(path), 1):
+                if len(line) > COMMENT_COLUMNS and line.lstrip().startswith('// ') and not PICTURE.search(line.lstrip()[2:]):
+                    yield '%s:%d: a comment of %d columns; at most %d are allowed' % (path, number, len(line), COMMENT_COLUMNS)
 
 
 def measure(files):
@@ -70,7 +82,7 @@ def measure(files):
 def main():
     exceptions = {line.split(' ')[0] for line in read(EXCEPTIONS) if line and not line.startswith('#')}
     needed = set()
-    complaints = []
+    complaints = list(wide_comments(sys.argv[1:]))
     for name, length, bound, place, unit in measure([path for path in sys.argv[1:] if not path.startswith('examples/')]):
         if length <= bound:
             continue

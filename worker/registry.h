@@ -1,14 +1,14 @@
 // The facade of the project. One include gives every registry and the functions that make modules
 // from their configs, for serial and for parallel runs.
 //
-//   create_env, create_policy, create_buffer, ...     worker/serial_registry.h: what serial runs use, too
-//   create_parallel_collector, get_parallel_collector_cls   collector/parallel_registry.h
-//   create_parallel_commander, get_parallel_commander_cls   coordinator/commander/commander_registry.h
-//   create_comm_collector                             collector/comm/comm_collector_registry.h
-//   create_comm_learner                               learner/comm/comm_learner_registry.h
-//   create_store                                      interaction/store/store_registry.h
-//   CodecRegistry                                     interaction/store/compressed_store.h
-//   AllReduceRegistry                                 interaction/all_reduce/all_reduce_registry.h
+//   create_env, create_policy, create_buffer, ...  worker/serial_registry.h
+//   create_parallel_collector, and its class       collector/parallel_registry.h
+//   create_parallel_commander, and its class       coordinator/commander/commander_registry.h
+//   create_comm_collector                          collector/comm/comm_collector_registry.h
+//   create_comm_learner                            learner/comm/comm_learner_registry.h
+//   create_store                                   interaction/store/store_registry.h
+//   CodecRegistry                                  interaction/store/compressed_store.h
+//   AllReduceRegistry                              interaction/all_reduce/all_reduce_registry.h
 //
 // Only linked modules can be made: a program lists the factory targets that it wants, or
 // //worker:default_modules, and //worker:parallel_modules for parallel runs. The registries alone
