@@ -2,8 +2,8 @@
 // compiles for a C++ standard that is too old is told so. A program has only one version of
 // ding_worker: each file that is compiled refers to a name with the version of its headers, and
 // only the library of that version defines the name. Otherwise the linker says
-//   undefined reference to `ding_worker_version_0_1_0'
-//       the headers are of version 0.1.0, and the library is of another one
+//   undefined reference to `ding_worker_version_0_2_0'
+//       the headers are of version 0.2.0, and the library is of another one
 //   multiple definition of `ding_worker_has_two_versions_in_one_program'
 //       there are two libraries
 // tools/presubmit version compares with MODULE.bazel.
@@ -18,10 +18,10 @@
     "ding_worker needs C++17 or newer: compile with -std=c++17 (Bazel: build --cxxopt=-std=c++17 in .bazelrc)"
 #endif
 
-#define DING_WORKER_VERSION "0.1.0"
+#define DING_WORKER_VERSION "0.2.0"
 // For #if: 1000000 * major + 1000 * minor + patch.
-#define DING_WORKER_VERSION_NUMBER 1000
-#define DING_WORKER_VERSION_SYMBOL ding_worker_version_0_1_0
+#define DING_WORKER_VERSION_NUMBER 2000
+#define DING_WORKER_VERSION_SYMBOL ding_worker_version_0_2_0
 
 // Marks a declaration that will be removed, as in DING_DEPRECATED("0.2", "write NewName"). The
 // compiler warns code that uses it, unless that is compiled with -DDING_WORKER_NO_DEPRECATION.
