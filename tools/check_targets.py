@@ -1,5 +1,8 @@
 """Compares the public targets with docs/public_targets.txt, and what README, docs and examples name with the public targets.
 
+Below a library the list has the headers that users include, indented; its other headers may change with every release. A public
+library has at least one, unless it has no header at all, and README, docs and examples include no other header.
+
 A label that they name must exist. It must be public, too, unless it is a test or a program: those are run, not linked. In the
 page of a package, `:name` and `folder:name` are of that package or of the label before them on the line, as are the factories
 that "(`_factory`...)" behind them stands for.
@@ -25,6 +28,7 @@ SOURCES = [
     'examples/*/BUILD', 'examples/workspace/programs/BUILD', 'examples/*/WORKSPACE', 'examples/*/*.sh',
     'examples/*/*.textproto', 'tools/new_env_templates/*.in'
 ]
+INCLUDERS = ['examples/**/*.h', 'examples/**/*.cc', 'tools/new_env_templates/*.in']
 # Packages that the pages' own commands write, for example tools/new_env.
 WRITTEN = re.compile(r'^//my_maze:')
 # Pages of a package that have another name than the package.
@@ -33,7 +37,7 @@ PACKAGE_OF_PAGE = {'docs/reference/networks.md': 'policy', 'docs/explanation/arc
 INSTALL = 'tools/install/BUILD'
 # Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
 # packages than `tools/setup build` installs.
-NOT_INSTALLED = re.compile(r'_(factory|factories|proto|config|matchers|conformance)$|(?<!//env:env)_registry$|'
+NOT_INSTALLED = re.compile(r'[_:](factory|factories|proto|config|matchers|conformance)$|(?<!//env:env)_registry$|'
                            r'[:/](testing|fuzz_driver|conformance)\b|'
                            r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
                            r':((lz4|zstd)_codec|describe_actor)$|'
@@ -59,33 +63,79 @@ def query(expression, *flags):
 def load_targets():
     """All targets, label to kind of rule ('' for a file), and the set of the public ones."""
     kinds = {}
+    headers = {}
     public = set(query('attr(visibility, "%s", //...)' % PUBLIC).split())
     # The XML is of version 1.1, which the parser does not know.
     text = query('//...:*', '--output=xml', '--noimplicit_deps').replace('version="1.1"', 'version="1.0"', 1)
     for target in ElementTree.fromstring(text.encode()):
         kinds[target.get('name')] = target.get('class', '')
+        headers[target.get('name')] = {
+            label.get('value')[2:].replace(':', '/').lstrip('/') for entry in target.findall('list') if entry.get('name') == 'hdrs'
+            for label in entry.findall('label')
+        }
         # A query finds attributes of rules alone; a file that is exported says itself who may see it.
         if any(label.get('name') == PUBLIC for label in target.findall('visibility-label')):
             public.add(target.get('name'))
-    return kinds, public
+    return kinds, public, headers
 
 
-def compare_with_golden(public):
+def read_golden():
+    """The comments of the list, its labels, each with its public headers, and the line of each."""
+    head, golden, lines = [], {}, {}
     with open(GOLDEN, encoding='utf-8') as file:
-        lines = file.read().splitlines()
-    golden = {line for line in lines if line and not line.startswith('#')}
-    complaints = ['%s:1: %s is public and not in the list' % (GOLDEN, label) for label in sorted(public - golden)]
-    for number, line in enumerate(lines, 1):
-        if line in golden - public:
-            complaints.append('%s:%d: %s is in the list and not public' % (GOLDEN, number, line))
+        for number, line in enumerate(file.read().splitlines(), 1):
+            if line.startswith('#'):
+                head.append(line)
+                continue
+            lines[line.strip()] = number
+            if line.startswith(' '):
+                golden[label].append(line.strip())
+            else:
+                label = line
+                golden[label] = []
+    return head, golden, lines
+
+
+def compare_with_golden(public, headers):
+    _, golden, lines = read_golden()
+    complaints = ['%s:1: %s is public and not in the list' % (GOLDEN, label) for label in sorted(public - set(golden))]
+    for label, listed in golden.items():
+        place = '%s:%d: ' % (GOLDEN, lines[label])
+        if label not in public:
+            complaints.append('%s%s is in the list and not public' % (place, label))
+        elif headers.get(label) and not listed and not label.startswith('//tools/'):
+            complaints.append('%s%s is public and has no public header: list one, or make it private' % (place, label))
+        for header in listed:
+            if header not in headers.get(label, ()):
+                complaints.append('%s:%d: %s is no header of %s' % (GOLDEN, lines[header], header, label))
     return complaints
 
 
-def write_golden(public):
-    with open(GOLDEN, encoding='utf-8') as file:
-        head = [line for line in file.read().splitlines() if line.startswith('#')]
+def check_includes(headers):
+    """README, docs and examples include public headers."""
+    own = {header for of_target in headers.values() for header in of_target}
+    listed = {header for of_label in read_golden()[1].values() for header in of_label}
+    complaints = []
+    for pattern in PAGES + INCLUDERS:
+        for path in sorted(glob.glob(pattern, recursive=True)):
+            with open(path, encoding='utf-8') as file:
+                for number, line in enumerate(file, 1):
+                    for header in re.findall(r'#include "ding_worker/([\w/]+\.h)"', line):
+                        if header in own - listed:
+                            complaints.append('%s:%d: %s is no public header' % (path, number, header))
+    return complaints
+
+
+def write_golden(public, headers):
+    """Keeps which headers are public; those of a library that is new in the list all are."""
+    head, golden, _ = read_golden()
     with open(GOLDEN, 'w', encoding='utf-8') as file:
-        file.write('\n'.join(head + sorted(public)) + '\n')
+        for line in head:
+            file.write(line + '\n')
+        for label in sorted(public):
+            file.write(label + '\n')
+            for header in sorted(set(golden.get(label, headers.get(label, ()))) & headers.get(label, set())):
+                file.write('    %s\n' % header)
 
 
 def full_label(package, name):
@@ -148,16 +198,16 @@ def check_names(kinds, public):
 def check_installed(kinds, public):
     with open(INSTALL, encoding='utf-8') as file:
         listed = {full_label(*(label[2:].split(':') + [None])[:2]) for label in re.findall(r'^ +"(//[^"]+)": "', file.read(), re.M)}
-    classes = {label for label in public if kinds.get(label) in ('cc_library', 'alias') and not NOT_INSTALLED.search(label)}
+    classes = {label for label in public if kinds.get(label) == 'cc_library' and not NOT_INSTALLED.search(label)}
     return (['%s:1: the public class %s is not installed' % (INSTALL, label) for label in sorted(classes - listed)] +
             ['%s:1: %s is installed and is no public class' % (INSTALL, label) for label in sorted(listed - classes)])
 
 
 def check_light(kinds, public):
     with open(LIGHT_TESTS, encoding='utf-8') as file:
-        listed = set(re.findall(r'^ {12}"(//[^"]+:[^"]+)",$', file.read(), re.M))
+        listed = {full_label(*(label[2:].split(':') + [None])[:2]) for label in re.findall(r'^ {12}"(//[^"]+)",$', file.read(), re.M)}
     classes = {
-        label for label in public if kinds.get(label) in ('cc_library', 'alias') and LIGHT.search(label) and
+        label for label in public if kinds.get(label) == 'cc_library' and LIGHT.search(label) and
         not NOT_INSTALLED.search(label) and not READS_CONFIGS.search(label)
     }
     return [
@@ -167,11 +217,12 @@ def check_light(kinds, public):
 
 
 def main():
-    kinds, public = load_targets()
+    kinds, public, headers = load_targets()
     if sys.argv[1:] == ['--write']:
-        write_golden(public)
+        write_golden(public, headers)
         return
-    complaints = compare_with_golden(public) + check_names(kinds, public) + check_installed(kinds, public) + check_light(kinds, public)
+    complaints = (compare_with_golden(public, headers) + check_includes(headers) + check_names(kinds, public) +
+                  check_installed(kinds, public) + check_light(kinds, public))
     for complaint in complaints:
         print(complaint)
     sys.exit(1 if complaints else 0)
