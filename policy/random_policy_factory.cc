@@ -19,13 +19,12 @@ namespace {
 absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                                const PolicyContext& context) {
   std::vector<std::string> problems;
-  CheckRanges(config, "", &problems);
   CreateFieldSchedules(config, /*fields=*/{}, &problems);
   ReadParams(config, /*params=*/nullptr, &problems);
   const absl::StatusOr<ActionSampler> sampler =
       ActionSampler::Create(context.action, Rng(0, ""), context.observation);
   if (!sampler.ok()) problems.emplace_back(sampler.status().message());
-  DING_RETURN_IF_ERROR(StatusOf(problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
   RandomPolicyOptions options;
   options.action = context.action;
   options.observation = context.observation;

@@ -124,7 +124,7 @@ void AppendDataSetProblems(const ExperimentConfig& config, std::vector<std::stri
       get_parallel_commander_cls(config.policy().other().commander());
   if (commander.ok() && !commander->for_data_sets) {
     problems->push_back(
-        absl::StrCat("policy.other.commander.type is '", commander->name,
+        absl::StrCat("policy.other.commander.type is '", config.policy().other().commander().type(),
                      "' beside data_set.path, expected one that does not collect, such as 'solo'"));
   }
   if (config.env().has_evaluator_type() && config.env().type().empty()) {
@@ -178,10 +178,10 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
     check(SinkRegistry().Find(sink.type()), absl::StrCat(section, ".type"), section, sink);
   }
   if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
-    problems->push_back(
-        absl::StrCat("policy.collect.parallel_collector.type is '", collector_config.type(),
-                     "' beside commander '", commander->name, "', expected one for ",
-                     commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
+    problems->push_back(absl::StrCat(
+        "policy.collect.parallel_collector.type is '", collector_config.type(),
+        "' beside commander '", config.policy().other().commander().type(), "', expected one for ",
+        commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
   }
 }
 
