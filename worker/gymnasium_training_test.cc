@@ -6,8 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
@@ -17,12 +20,17 @@
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/supervised_pipeline.h"
+#include "ding_worker/worker/setup/experiment_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // What a run has learned, and how it plays.
@@ -79,6 +87,46 @@ INSTANTIATE_TEST_SUITE_P(Configs, GymnasiumTrainingTest,
                          [](const testing::TestParamInfo<const char*>& info) {
                            return std::string(info.param);
                          });
+
+ExperimentConfig PythonCartPole(std::vector<std::string> settings) {
+  settings.insert(settings.begin(),
+                  {"env.type=gymnasium", R"(env.params={[type.googleapis.com/ding.GymnasiumConfig]{
+                entry_point: "cartpole:CartPole" python: "/usr/bin/python3"
+                python_path: "env/gymnasium/testdata"}})"});
+  return LoadExperimentConfig("worker/configs/cartpole_ppo.textproto", settings).value();
+}
+
+TEST(GymnasiumConfigTest, EnvsPerProcess_NotSet_OneProcessPerCore) {
+  EXPECT_EQ(PythonCartPole({}).env().manager().type(), "subprocess");
+  EXPECT_EQ(PythonCartPole({}).env().manager().envs_per_process(), 0);
+  const std::string type = "env.manager.type=";
+  EXPECT_EQ(PythonCartPole({type + "async_subprocess"}).env().manager().envs_per_process(), 0);
+  EXPECT_EQ(PythonCartPole({type + "base"}).env().manager().envs_per_process(), 1);
+  const std::string set = "env.manager.envs_per_process=1";
+  EXPECT_EQ(PythonCartPole({set}).env().manager().envs_per_process(), 1);
+}
+
+class KeptLines : public LogSink {
+ public:
+  void Send(const LogLine& line) override { lines.emplace_back(line.message); }
+
+  std::vector<std::string> lines;
+};
+
+TEST(GymnasiumConfigTest, EnvsPerProcess_MoreProcessesThanCores_WarnsOnce) {
+  KeptLines log;
+  LogSink* const before = SetLogSink(&log);
+  const int env_num = UsableCores() + 1;
+  EXPECT_THAT(MakeEnvManager(PythonCartPole({}), env_num, Clock::Real()), IsOk());
+  EXPECT_THAT(log.lines, IsEmpty());
+  const ExperimentConfig config = PythonCartPole({"env.manager.envs_per_process=1"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(MakeEnvManager(config, env_num, Clock::Real()), IsOk());
+  }
+  SetLogSink(before);
+  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("envs_per_process is 1"),
+                                           HasSubstr("write envs_per_process: 0"))));
+}
 
 // Each env holds a lock of its number.
 TEST(GymnasiumRunTest, NoTwoEnvsHaveTheSameNumber) {

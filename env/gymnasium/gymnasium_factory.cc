@@ -30,8 +30,9 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGroup(const EnvConfig& config,
                                                         const GymnasiumConfig& params,
                                                         const EnvManagerConfig& manager,
                                                         int env_num) {
-  DING_ASSIGN_OR_RETURN(const SubprocessEnvManagerOptions options,
+  DING_ASSIGN_OR_RETURN(SubprocessEnvManagerOptions options,
                         ReadSubprocessOptions(manager, env_num));
+  if (!manager.has_envs_per_process()) options.envs_per_process = 0;
   if (!config.reward_weights().empty()) {
     return absl::InvalidArgumentError(
         "reward_weights are set, but the reward of a Python env is one number: remove them");

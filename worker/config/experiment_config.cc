@@ -310,9 +310,14 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));
   }
   ShareAmongSections(&config, &problems);
-  // Envs that are programs of their own run in these unless the config says otherwise.
-  if (!config.env().manager().has_type() && EnvGroupRegistry().Find(config.env().type()).ok()) {
-    config.mutable_env()->mutable_manager()->set_type("subprocess");
+  // Envs that are programs of their own run in these, one per core, unless the config says
+  // otherwise.
+  if (EnvGroupRegistry().Find(config.env().type()).ok()) {
+    EnvManagerConfig& manager = *config.mutable_env()->mutable_manager();
+    if (!manager.has_type()) manager.set_type("subprocess");
+    const bool in_processes =
+        manager.type() == "subprocess" || manager.type() == "async_subprocess";
+    if (in_processes && !manager.has_envs_per_process()) manager.set_envs_per_process(0);
   }
   FillInDefaults(&config);
   for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));

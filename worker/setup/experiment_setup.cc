@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -40,6 +42,20 @@ bool Films(const SerialEvaluatorConfig& evaluator) {
   return params.render().render_freq() != -1;
 }
 
+// Python processes that take turns on the cores train several times slower.
+void WarnOfManyProcesses(const EnvConfig& env, const EnvManagerConfig& manager, int env_num) {
+  const bool in_processes = manager.type() == "subprocess" || manager.type() == "async_subprocess";
+  const int each = manager.envs_per_process();
+  if (!in_processes || each <= 0 || !EnvGroupRegistry().Find(env.type()).ok()) return;
+  const int processes = (env_num - 1) / each + 1;
+  const int cores = UsableCores();
+  if (processes <= cores) return;
+  DING_LOG_FIRST_N(WARNING, 1) << "env.manager.envs_per_process is " << each << ": " << env_num
+                               << " Python envs run in " << processes << " processes on " << cores
+                               << " cores, which is slow; leave it out, or write "
+                                  "envs_per_process: 0, for one process per core";
+}
+
 // The numbers of the envs of a process are a block: those that collect, those that evaluate, and a
 // probe of the process, of the learner and of the coordinator with the same index.
 absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
@@ -56,6 +72,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(const EnvConfig& env,
   use.pictures = options.pictures || (evaluates && Films(config.policy().eval().evaluator()));
   use.first_number = first + (evaluates ? collectors : 0);
   use.probe_number = first + players + options.place.kind;
+  WarnOfManyProcesses(env, config.env().manager(), env_num);
   return create_envs(env, config.env().manager(), env_num, clock, use);
 }
 
