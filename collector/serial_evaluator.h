@@ -52,6 +52,14 @@ struct EvalResult {
   std::map<std::string, std::vector<double>> episode_info;
 };
 
+// A value that an env gives at the end of its episodes.
+struct EpisodeValue {
+  std::string name;
+  double mean = 0;         // of the finite values; NaN if there are none
+  int64_t count = 0;       // episodes that gave a finite value
+  int64_t not_finite = 0;  // episodes that gave NaN or infinity
+};
+
 class ISerialEvaluator {
  public:
   virtual ~ISerialEvaluator() = default;

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
 
 namespace ding {
@@ -12,6 +15,17 @@ namespace {
 constexpr double kRounding = 1e-6;
 
 }  // namespace
+
+absl::StatusOr<double> ValueOf(const Evaluation& evaluation, absl::string_view name) {
+  if (name.empty()) return evaluation.mean_return;
+  const auto found = evaluation.info.find(std::string(name));
+  if (found != evaluation.info.end()) return found->second.mean;
+  const std::string known = absl::StrJoin(
+      evaluation.info, ", ", [](std::string* out, const auto& value) { out->append(value.first); });
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no episode of the evaluation has '", name, "' in its last info; expected ",
+      known.empty() ? "an env that gives values at the ends of its episodes" : "one of ", known));
+}
 
 ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean) {
   DING_CHECK(returns.size() >= 2) << "a deviation of " << returns.size() << " returns";

@@ -6,22 +6,37 @@
 #define DING_WORKER_LEARNER_EVALUATION_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace ding {
+
+// A value that the env gives at the ends of its episodes.
+struct InfoMean {
+  double mean = 0;
+  int64_t count = 0;  // of the episodes that gave a finite value
+};
 
 struct Evaluation {
   int64_t train_iter = 0;  // of the policy that was evaluated
   int64_t env_step = 0;    // env steps that the run had collected; 0 in a supervised run
   double mean_return = 0;  // or the score, if the evaluator judges by another one
   std::vector<double> episode_return;  // of all episodes
+  // The values of the env's info at the ends of the episodes, by their names, such as "success".
+  std::map<std::string, InfoMean> info = {};
 };
+
+// Returns the number by which evaluations are compared: the mean of the info value `name`, or the
+// mean return if `name` is empty.
+//   kInvalidArgument  the evaluation has no such value; the text lists those that it has
+absl::StatusOr<double> ValueOf(const Evaluation& evaluation, absl::string_view name);
 
 // The mean return of a policy, estimated from some episodes.
 struct ReturnEstimate {

@@ -25,29 +25,33 @@ namespace {
 // `min_delta`. A NaN is never better.
 class NoImprovementStopper : public IStopper {
  public:
-  NoImprovementStopper(int64_t evaluations, double min_delta)
-      : evaluations_(evaluations), min_delta_(min_delta) {}
+  NoImprovementStopper(int64_t evaluations, double min_delta, std::string info)
+      : evaluations_(evaluations), min_delta_(min_delta), info_(std::move(info)) {}
 
   std::string WhyStop(const RunMoment& now) override;
+  std::string info() const override { return info_; }
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
 
  private:
   const int64_t evaluations_;
   const double min_delta_;
+  const std::string info_;
   double best_ = -std::numeric_limits<double>::infinity();
   int64_t since_best_ = 0;  // evaluations that were not better
 };
 
-// Stops after an evaluation with a mean return of at least `value`.
+// Stops after an evaluation with a mean return, or a mean of `info`, of at least `value`.
 class ValueReachedStopper : public IStopper {
  public:
-  explicit ValueReachedStopper(double value) : value_(value) {}
+  ValueReachedStopper(double value, std::string info) : value_(value), info_(std::move(info)) {}
 
   std::string WhyStop(const RunMoment& now) override;
+  std::string info() const override { return info_; }
 
  private:
   const double value_;
+  const std::string info_;
 };
 
 // Stops when the run has taken `limit`.
@@ -64,9 +68,14 @@ class WallClockStopper : public IStopper {
 constexpr int64_t kMaxEvaluations = int64_t{1}
                                     << 62;  // far beyond any run, and far from an overflow
 
+// NaN if no episode of this evaluation has the value.
+double JudgedValue(const Evaluation& evaluation, const std::string& info) {
+  return ValueOf(evaluation, info).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 std::string NoImprovementStopper::WhyStop(const RunMoment& now) {
   if (now.evaluation == nullptr) return "";
-  const double mean = now.evaluation->mean_return;
+  const double mean = JudgedValue(*now.evaluation, info_);
   // The first one is the best so far, unless it is NaN.
   if (mean > best_ + min_delta_) {
     best_ = mean;
@@ -96,9 +105,11 @@ absl::Status NoImprovementStopper::LoadState(StateReader* reader) {
 }
 
 std::string ValueReachedStopper::WhyStop(const RunMoment& now) {
-  if (now.evaluation == nullptr || !(now.evaluation->mean_return >= value_)) return "";
-  return absl::StrCat("the mean return of an evaluation is ", now.evaluation->mean_return,
-                      ", and reaches ", value_);
+  if (now.evaluation == nullptr) return "";
+  const double mean = JudgedValue(*now.evaluation, info_);
+  if (!(mean >= value_)) return "";
+  return absl::StrCat("the mean ", info_.empty() ? "return" : absl::StrCat("info/", info_),
+                      " of an evaluation is ", mean, ", and reaches ", value_);
 }
 
 std::string WallClockStopper::WhyStop(const RunMoment& now) {
@@ -125,7 +136,8 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeNoImprovement(const StopperConfig&
         ", so that it could never stop: expected less than ", deps.max_evaluations,
         ", as many as the run's budget (max_train_iter, max_env_step, max_seconds) allows"));
   }
-  return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta());
+  return std::make_unique<NoImprovementStopper>(params.evaluations(), params.min_delta(),
+                                                params.info());
 }
 
 absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& /*config*/,
@@ -137,12 +149,12 @@ absl::StatusOr<std::unique_ptr<IStopper>> MakeValueReached(const StopperConfig& 
         absl::StrCat("value is ", params.has_value() ? absl::StrCat(params.value()) : "not set",
                      ", so that it could never stop: expected a mean return to reach"));
   }
-  if (params.value() > deps.max_return) {
+  if (params.info().empty() && params.value() > deps.max_return) {
     return absl::InvalidArgumentError(absl::StrCat(
         "value is ", params.value(), ", so that it could never stop: expected at most ",
         deps.max_return, ", which is the highest return that the env allows"));
   }
-  return std::make_unique<ValueReachedStopper>(params.value());
+  return std::make_unique<ValueReachedStopper>(params.value(), params.info());
 }
 
 absl::StatusOr<std::unique_ptr<IStopper>> MakeWallClock(const StopperConfig& /*config*/,
@@ -169,6 +181,7 @@ constexpr char kCount[] = "count";
 constexpr char kWhy[] = "why";
 
 std::string ConfigName(int64_t i) { return absl::StrCat("config/", i); }
+std::string HasInfoName(int64_t i) { return absl::StrCat("has_info/", i); }
 std::string ScopeOf(int64_t i) { return absl::StrCat("stopper/", i); }
 
 }  // namespace
@@ -196,8 +209,13 @@ absl::StatusOr<StopperList> StopperList::Create(
 }
 
 absl::Status StopperList::Ask(const RunMoment& now) {
-  for (const Entry& entry : stoppers_) {
+  for (Entry& entry : stoppers_) {
     if (!why_.empty()) break;
+    if (now.evaluation != nullptr && !entry.has_info) {
+      DING_RETURN_IF_ERROR(
+          Annotate(ValueOf(*now.evaluation, entry.stopper->info()).status(), entry.name));
+      entry.has_info = true;
+    }
     DING_ASSIGN_OR_RETURN(const std::string why,
                           CallUser(entry.name, [&]() -> absl::StatusOr<std::string> {
                             return entry.stopper->WhyStop(now);
@@ -213,6 +231,9 @@ absl::Status StopperList::SaveState(StateWriter* writer) const {
   for (size_t i = 0; i < stoppers_.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     DING_RETURN_IF_ERROR(writer->WriteString(ConfigName(index), stoppers_[i].config));
+    if (stoppers_[i].has_info && !stoppers_[i].stopper->info().empty()) {
+      DING_RETURN_IF_ERROR(writer->WriteInt(HasInfoName(index), 1));
+    }
     ScopedStateWriter scope(writer, ScopeOf(index));
     DING_RETURN_IF_ERROR(
         Annotate(CallUser("SaveState()", [&] { return stoppers_[i].stopper->SaveState(&scope); }),
@@ -232,6 +253,7 @@ absl::Status StopperList::LoadState(StateReader* reader) {
     for (size_t own = 0; own < stoppers_.size() && !found; ++own) {
       if (taken[own] || stoppers_[own].config != config) continue;
       found = taken[own] = true;
+      stoppers_[own].has_info = reader->Info(HasInfoName(i)).ok();
       ScopedStateReader scope(reader, ScopeOf(i));
       DING_RETURN_IF_ERROR(Annotate(
           CallUser("LoadState()", [&] { return stoppers_[own].stopper->LoadState(&scope); }),

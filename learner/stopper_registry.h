@@ -88,6 +88,7 @@ class StopperList {
     std::string name;    // for messages
     std::string config;  // its bytes
     std::unique_ptr<IStopper> stopper;
+    bool has_info = false;  // whether an evaluation had the value that it judges by
   };
 
   std::vector<Entry> stoppers_;

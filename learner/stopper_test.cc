@@ -87,6 +87,48 @@ TEST(StopperTest, ValueReached) {
   EXPECT_THAT(Why(-11, &list), HasSubstr("is -10"));  // It stays.
 }
 
+// Asks about an evaluation in which half of the episodes have the value.
+absl::Status Ask(const std::string& name, double mean, StopperList* list) {
+  Evaluation evaluation;
+  evaluation.mean_return = 1000;
+  if (!name.empty()) evaluation.info[name] = {mean, 2};
+  RunMoment now;
+  now.evaluation = &evaluation;
+  return list->Ask(now);
+}
+
+TEST(StopperTest, JudgesByAValueOfTheInfo) {
+  StopperList list = Make({ValueReached("value: 0.9 info: 'success'")});
+  EXPECT_THAT(Ask("success", 0.8, &list), IsOk());
+  EXPECT_THAT(Ask("", 0, &list), IsOk()) << "an evaluation before had it";
+  EXPECT_EQ(list.why(), "");
+  EXPECT_THAT(Ask("success", 0.95, &list), IsOk());
+  EXPECT_EQ(list.why(),
+            "stopper 'value_reached': the mean info/success of an evaluation is 0.95, and reaches "
+            "0.9");
+  StopperList patient = Make({NoImprovement("evaluations: 2 info: 'success'")});
+  for (const double mean : {0.5, 0.4, 0.5}) EXPECT_THAT(Ask("success", mean, &patient), IsOk());
+  EXPECT_THAT(patient.why(), HasSubstr("no evaluation of the last 2 was better than 0.5"));
+}
+
+TEST(StopperTest, RefusesAValueThatNoEvaluationHas) {
+  StopperList list = Make({ValueReached("value: 1 info: 'succes'")});
+  EXPECT_THAT(Ask("success", 1, &list),
+              IsInvalid("stopper 'value_reached': no episode of the evaluation has 'succes' in "
+                        "its last info; expected one of success"));
+}
+
+TEST(StopperTest, ARunThatGoesOnKnowsThatAnEvaluationHadTheValue) {
+  const std::string config = ValueReached("value: 1 info: 'success'");
+  StopperList list = Make({config});
+  ASSERT_THAT(Ask("success", 0.5, &list), IsOk());
+  StateDict state;
+  ASSERT_THAT(list.SaveState(&state), IsOk());
+  StopperList again = Make({config});
+  ASSERT_THAT(again.LoadState(&state), IsOk());
+  EXPECT_THAT(Ask("", 0, &again), IsOk());
+}
+
 TEST(StopperTest, WallClock) {
   StopperList list = Make({WallClock("seconds: 90")});
   RunMoment now;
@@ -189,6 +231,17 @@ TEST(StopperTest, AnExceptionIsAnError) {
       [](const StopperConfig&, const StopperDeps&) { return std::make_unique<ThrowingStopper>(); });
   StopperList list = Make({"type: 'throwing'"});
   EXPECT_THAT(list.Ask(RunMoment()), IsInternal("stopper 'throwing' threw an exception: no idea"));
+}
+
+TEST(ValueOfTest, IsTheMeanReturnOrTheMeanOfAnInfoValue) {
+  Evaluation evaluation;
+  evaluation.mean_return = 7;
+  EXPECT_EQ(ValueOf(evaluation, "").value(), 7);
+  EXPECT_THAT(ValueOf(evaluation, "success"), IsInvalid("expected an env that gives values"));
+  evaluation.info = {{"length", {3, 2}}, {"success", {0.5, 4}}};
+  EXPECT_EQ(ValueOf(evaluation, "success").value(), 0.5);
+  EXPECT_THAT(ValueOf(evaluation, "succes"),
+              IsInvalid("has 'succes' in its last info; expected one of length, success"));
 }
 
 TEST(EstimateReturnTest, HasTheStandardErrorOfTheMean) {

@@ -20,6 +20,9 @@ TaskGameResult ResultOf(double episode_return) {
   return episode_return > 0 ? TaskGameResult::WINS : TaskGameResult::LOSSES;
 }
 
+// An env may give any number of values at the ends of its episodes; a message has a limit.
+constexpr int kMaxInfoValues = 1000;
+
 CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   CollectorFinished message;
   message.set_eval_flag(info.eval_flag);
@@ -34,6 +37,13 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   message.set_sample_count(info.sample_count);
   message.set_abnormal_episode_count(info.abnormal_episode_count);
   if (info.eval_score.has_value()) message.set_eval_score(*info.eval_score);
+  for (const EpisodeValue& value : info.info) {
+    if (message.info_size() == kMaxInfoValues) break;
+    InfoValue* const sent = message.add_info();
+    sent->set_name(value.name);
+    sent->set_mean(value.mean);
+    sent->set_count(value.count);
+  }
   for (const double episode_return : info.episode_return) {
     message.add_episode_return(episode_return);
     if (info.is_game) message.add_game_result(ResultOf(episode_return));

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
@@ -16,6 +18,8 @@
 
 namespace ding {
 namespace {
+
+constexpr char kInfoPrefix[] = "info/";
 
 absl::Status CheckAction(const Spec& policy_output, const FieldSpec& want,
                          absl::string_view env_name) {
@@ -142,7 +146,7 @@ void AddStatistics(absl::string_view prefix, absl::Span<const double> values,
 }
 
 std::string EnvStatisticName(absl::string_view name) {
-  return absl::StrCat("info/", PrintableUtf8(name));
+  return absl::StrCat(kInfoPrefix, PrintableUtf8(name));
 }
 
 std::vector<EpisodeValue> SummarizeEpisodeInfo(
@@ -161,6 +165,17 @@ std::vector<EpisodeValue> SummarizeEpisodeInfo(
     value.not_finite = static_cast<int64_t>(values.size()) - value.count;
   }
   return summary;
+}
+
+std::vector<EpisodeValue> SummarizeEnvInfo(const std::map<std::string, std::vector<double>>& info) {
+  std::vector<EpisodeValue> given;
+  for (EpisodeValue& value : SummarizeEpisodeInfo(info)) {
+    absl::string_view name = value.name;
+    if (!absl::ConsumePrefix(&name, kInfoPrefix) || !std::isfinite(value.mean)) continue;
+    value.name = std::string(name);
+    given.push_back(std::move(value));
+  }
+  return given;
 }
 
 void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,

@@ -124,15 +124,11 @@ void AddStatistics(absl::string_view prefix, absl::Span<const double> values, Na
 // replaces a value of ours. Bytes that cannot stand in a line of UTF-8 are written as "\xNN".
 std::string EnvStatisticName(absl::string_view name);
 
-// A value that an env gives at the end of its episodes.
-struct EpisodeValue {
-  std::string name;
-  double mean = 0;         // of the finite values; NaN if there are none
-  int64_t count = 0;       // episodes that gave a finite value
-  int64_t not_finite = 0;  // episodes that gave NaN or infinity
-};
+// Returns the means of the values in EvalResult::episode_info, by their names there.
 std::vector<EpisodeValue> SummarizeEpisodeInfo(
     const std::map<std::string, std::vector<double>>& info);
+// Returns those that have a finite mean and that the env gave, by its own names, such as "success".
+std::vector<EpisodeValue> SummarizeEnvInfo(const std::map<std::string, std::vector<double>>& info);
 // Adds each of them as "<name>_mean". Unless all `episodes` gave a finite value, adds
 // "<name>_count" (how many did) and, if any is not finite, "<name>_not_finite".
 void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,

@@ -98,6 +98,8 @@ struct CollectorFinishInfo {
   bool is_game = false;                // whether the sign of a return is the result of a game
   std::vector<double> episode_return;  // of player 0, for all finished episodes
   std::optional<double> eval_score;  // of an evaluation, if it is another one than the mean return
+  // For an evaluation: what the env reported at the ends of its episodes (SummarizeEnvInfo).
+  std::vector<EpisodeValue> info;
 };
 
 // One of the players of a collecting task in which each player of a game has its own policy.

@@ -246,6 +246,7 @@ absl::Status ParallelCollectorCore::Evaluate() {
   info_.step_count = result.envstep_count;
   info_.abnormal_episode_count = result.abnormal_episode_count;
   info_.eval_score = OwnScore(result);
+  info_.info = SummarizeEnvInfo(result.episode_info);
   info_.episode_return = std::move(result.episode_return);
   return absl::OkStatus();
 }

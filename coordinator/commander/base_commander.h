@@ -28,6 +28,7 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/evaluation.h"
 
 namespace ding {
 
@@ -39,6 +40,19 @@ inline double MeanReturn(absl::Span<const double> returns) {
 // Returns the score that an evaluator gave to an evaluation, or else the mean return.
 inline double EvalScore(const CollectorFinished& info) {
   return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
+}
+
+// Returns what stoppers see of the result of an evaluation, which has at least one episode. Its env
+// step is not known.
+inline Evaluation EvaluationOf(const CollectorFinished& info) {
+  Evaluation evaluation;
+  evaluation.train_iter = info.train_iter();
+  evaluation.mean_return = EvalScore(info);
+  evaluation.episode_return.assign(info.episode_return().begin(), info.episode_return().end());
+  for (const InfoValue& value : info.info()) {
+    evaluation.info[value.name()] = {value.mean(), value.count()};
+  }
+  return evaluation;
 }
 
 // Gives the task tensors for the forward pass of its policy (CollectMode::ForwardWith), in addition

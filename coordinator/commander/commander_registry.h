@@ -29,6 +29,8 @@ struct CommanderDeps : ComponentDeps {
   // Whether a confirmation with fresh episodes must also reach the stop value
   // (CollectorTask.confirmation).
   bool confirms = false;
+  // The value of the envs' info whose mean chooses the best policy; empty: the mean return does.
+  std::string best_by;
   // Whether rows are collected. If not, the learner learns from a data set, and all collecting
   // tasks are evaluations.
   bool collects = true;

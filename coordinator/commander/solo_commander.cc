@@ -93,10 +93,6 @@ const TrainedPolicy* SoloCommander::Find(const std::string& policy_id) const {
   return nullptr;
 }
 
-TrainedPolicy* SoloCommander::Find(const std::string& policy_id) {
-  return const_cast<TrainedPolicy*>(std::as_const(*this).Find(policy_id));
-}
-
 std::string SoloCommander::current_policy_id() const {
   return policies().empty() ? "" : policies().rbegin()->task().policy_id();
 }
@@ -331,17 +327,19 @@ void SoloCommander::NoteBest(const CollectorTask& task, const CollectorFinished&
         version;  // Its confirmation will count in the place of this lucky result.
     return;
   }
-  const double score = EvalScore(info);
+  const absl::StatusOr<double> score = ValueOf(EvaluationOf(info), options_.best_by);
   auto* const bests = state_.mutable_best();
   const std::string& name = policy->task().name();
   const auto known = std::find_if(bests->begin(), bests->end(),
                                   [&name](const BestPolicy& one) { return one.name() == name; });
-  if (std::isnan(score) || (known != bests->end() && !(score > known->mean_return()))) return;
+  if (known == bests->end()) status_.Update(Annotate(score.status(), "env.best_by"));
+  if (!score.ok() || std::isnan(*score)) return;
+  if (known != bests->end() && !(*score > known->mean_return())) return;
   BestPolicy& best = known == bests->end() ? *bests->Add() : *known;
   best.set_name(name);
   *best.mutable_policy() = version;
   best.mutable_policy()->set_train_iter(info.train_iter());
-  best.set_mean_return(score);
+  best.set_mean_return(*score);
   best.set_env_step(policy->env_steps());
   *best.mutable_setting() = policy->task().setting();
 }
@@ -428,6 +426,12 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
   if (eval_flag) {
     metrics.Set("evaluate_time", seconds);
     if (info.has_eval_score()) metrics.Set("score", info.eval_score());
+    for (const InfoValue& value : info.info()) {
+      const std::string name = EnvStatisticName(value.name());
+      metrics.Set(name + "_mean", value.mean());
+      if (value.count() == info.episode_return_size()) continue;
+      metrics.Set(name + "_count", static_cast<double>(value.count()));
+    }
   } else {
     metrics.Set("train_sample_count", samples);
     metrics.Set("avg_sample_per_episode", Ratio(samples, episodes));

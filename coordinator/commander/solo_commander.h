@@ -52,6 +52,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -98,6 +99,7 @@ class SoloCommander : public BaseCommander {
     // The mean return of an evaluation at which a policy has converged, if its training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
     bool confirms = false;          // whether a confirmation must also reach it
+    std::string best_by;            // as in CommanderDeps
     double stop_after_seconds = 0;  // no policy converges in so many seconds after the creation
     int64_t first_env_step = 0;     // as in CommanderDeps
     // Called when an evaluation has reached stop_value; returns whether the policy has converged.
@@ -127,6 +129,8 @@ class SoloCommander : public BaseCommander {
   // converge.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
+  // kInvalidArgument: an evaluation lacks Options::best_by, and none before had it.
+  absl::Status status() const override { return status_; }
   // Also true if the policy of the task has converged or is given up.
   bool JudgeLearnerFinish(const LearnerInfo& info) const override;
   std::string FinishLearnerTask(const LearnerTask& task) override;
@@ -176,7 +180,9 @@ class SoloCommander : public BaseCommander {
     int64_t measured_train_iter = 0;
   };
 
-  TrainedPolicy* Find(const std::string& policy_id);
+  TrainedPolicy* Find(const std::string& policy_id) {
+    return const_cast<TrainedPolicy*>(std::as_const(*this).Find(policy_id));
+  }
   const TrainedPolicy* Find(const std::string& policy_id) const;
   // Returns the policy that gets the next collecting task, evaluation or confirmation; null if
   // there is none.
@@ -232,6 +238,7 @@ class SoloCommander : public BaseCommander {
   uint64_t round_version_ = 0;
   int round_tasks_ = 0;
   SoloCommanderState state_;
+  absl::Status status_;
   std::map<std::string, Unmeasured> unmeasured_;  // by policy_id
 };
 

@@ -522,6 +522,37 @@ TEST_F(ConfirmationTest, TheMeanMinusItsStandardErrorDecides) {
   EXPECT_EQ(commander->GetCollectorTask()->confirmation(), 2);
 }
 
+TEST_F(ConfirmationTest, BestBy_TheMeanOfAnInfoValueChoosesTheBestPolicy) {
+  options_.best_by = "success";
+  const auto commander = Make();
+  const auto finish = [&](uint64_t version, double mean_return, double success) {
+    CollectorTask task = NextEvaluation(commander.get());
+    *task.mutable_policy() = Version(version, learner_.policy_id());
+    CollectorFinished info = Result({mean_return}, version);
+    InfoValue* const value = info.add_info();
+    value->set_name("success");
+    value->set_mean(success);
+    value->set_count(1);
+    commander->FinishCollectorTask(task, info);
+  };
+  finish(1, 15, 0.2);
+  finish(2, 5, 0.8);
+  finish(3, 10, 0.5);
+  EXPECT_EQ(Best(*commander), 2u);
+  EXPECT_THAT(metrics_->ScalarTags(), Contains("evaluator_iter/info/success_mean"));
+  Finish(commander.get(), NextEvaluation(commander.get()), 4, {18});
+  EXPECT_EQ(Best(*commander), 2u);
+  EXPECT_THAT(commander->status(), IsOk()) << "evaluations before had the value";
+}
+
+TEST_F(ConfirmationTest, BestBy_NoEvaluationHasTheValue_IsAnError) {
+  options_.best_by = "succes";
+  const auto commander = Make();
+  Finish(commander.get(), NextEvaluation(commander.get()), 1, {5});
+  EXPECT_THAT(commander->status(),
+              IsInvalid("env.best_by: no episode of the evaluation has 'succes'"));
+}
+
 TEST_F(ConfirmationTest, AFailedConfirmationIsGivenAgain) {
   const auto commander = Make();
   EXPECT_FALSE(Finish(commander.get(), NextEvaluation(commander.get()), 3, {25}));

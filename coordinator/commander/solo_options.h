@@ -23,6 +23,7 @@ inline SoloCommander::Options ToSoloOptions(const CommanderConfig& config,
   options.lockstep = deps.lockstep;
   options.stop_value = deps.stop_value;
   options.confirms = deps.confirms;
+  options.best_by = deps.best_by;
   options.log_train_iters = deps.collect_print_freq;
   options.first_env_step = deps.first_env_step;
   options.stop_after_seconds = config.stop_after_seconds();

@@ -45,11 +45,8 @@ void AskStoppers(RunState* run, const Evaluation* evaluation) {
 // Passes the result of an evaluation to the stoppers and to the hooks of the policy's learner.
 void TellOfEvaluation(RunState* run, const CollectorTask& task, const CollectorFinished& info) {
   if (info.episode_return_size() == 0 || task.has_confirmation()) return;
-  Evaluation evaluation;
-  evaluation.train_iter = info.train_iter();
+  Evaluation evaluation = EvaluationOf(info);
   evaluation.env_step = run->EnvSteps();
-  evaluation.mean_return = EvalScore(info);
-  evaluation.episode_return.assign(info.episode_return().begin(), info.episode_return().end());
   AskStoppers(run, &evaluation);
   for (const auto& [id, buffer] : run->buffers) {
     const Worker* const learner = run->LearnerOf(*buffer);
@@ -61,6 +58,7 @@ void TellOfEvaluation(RunState* run, const CollectorTask& task, const CollectorF
     result->set_env_step(evaluation.env_step);
     *result->mutable_episode_return() = info.episode_return();
     if (info.has_eval_score()) result->set_eval_score(info.eval_score());
+    *result->mutable_info() = info.info();
     run->Send(learner->id, std::move(message));
   }
 }

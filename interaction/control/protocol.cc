@@ -198,6 +198,13 @@ absl::Status CheckCollectorFinished(const CollectorFinished& info) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the score of an evaluation is ", info.eval_score(), ", expected a finite number"));
   }
+  for (const InfoValue& value : info.info()) {
+    const bool counts = value.count() >= 1 && value.count() <= info.episode_return_size();
+    if (std::isfinite(value.mean()) && counts) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an info value of ", value.count(), " episodes has the mean ", value.mean(),
+        ", expected a finite number, of 1 to ", info.episode_return_size(), " episodes"));
+  }
   if (info.episode_return_size() > info.step_count()) {
     return absl::InvalidArgumentError(absl::StrCat(info.episode_return_size(), " episodes in ",
                                                    info.step_count(),

@@ -181,6 +181,16 @@ TEST(CheckCollectorFinishedTest, RefusesInvalidCountsAndReturns) {
   refused([](CollectorFinished* bad) { bad->add_episode_return(kNaN); }, "return is nan");
   refused([](CollectorFinished* bad) { bad->set_eval_score(kNaN); },
           "score of an evaluation is nan");
+  const auto refused_info = [&](double mean, int64_t count, const std::string& says) {
+    const auto add = [=](CollectorFinished* bad) {
+      bad->add_info()->set_mean(mean);
+      bad->mutable_info(0)->set_count(count);
+    };
+    refused(add, says);
+  };
+  refused_info(kNaN, 1, "an info value of 1 episodes has the mean nan");
+  refused_info(0.5, 0, "an info value of 0 episodes");
+  refused_info(0.5, 2, "expected a finite number, of 1 to 1 episodes");
   refused([](CollectorFinished* bad) { bad->set_step_count(0); }, "1 episodes in 0 steps");
   refused(
       [](CollectorFinished* bad) {

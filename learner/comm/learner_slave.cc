@@ -61,6 +61,9 @@ Evaluation EvaluationOf(const EvaluationResult& result) {
   evaluation.mean_return = result.has_eval_score()
                                ? result.eval_score()
                                : sum / std::max(1, result.episode_return_size());
+  for (const InfoValue& value : result.info()) {
+    evaluation.info[value.name()] = {value.mean(), value.count()};
+  }
   return evaluation;
 }
 

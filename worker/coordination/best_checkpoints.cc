@@ -98,7 +98,9 @@ absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
   DING_RETURN_IF_ERROR(WriteCheckpoint(path, info, {{kModelComponent, [learn](StateWriter* writer) {
                                                        return learn->SaveModel(writer);
                                                      }}}));
-  DING_LOG(INFO) << "saved checkpoint " << path << ", with a mean return of " << best.mean_return();
+  DING_LOG(INFO) << "saved checkpoint " << path << ", with a mean "
+                 << (config_.env().best_by().empty() ? "return" : config_.env().best_by()) << " of "
+                 << best.mean_return();
   return absl::OkStatus();
 }
 

@@ -138,6 +138,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.has_opponent = OpponentLearns(config);
   if (OpponentLearns(config)) commander_deps.opponent = made.opponent->command_mode();
   commander_deps.stop_value = config.env().stop_value();
+  commander_deps.best_by = config.env().best_by();
   commander_deps.confirms = config.env().n_confirm_episode() > 0;
   commander_deps.collects = !supervised;
   commander_deps.lockstep = config.system().lockstep();

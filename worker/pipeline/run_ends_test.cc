@@ -105,6 +105,43 @@ DING_REGISTER(
     },
     "for the test");
 
+// Episodes of 10 steps. From one to the next the return falls, and "success" rises.
+class SucceedsLater : public Env {
+ public:
+  explicit SucceedsLater(EnvSpec spec) : spec_(std::move(spec)) {}
+
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart& /*start*/, const RowRef& obs) override {
+    ++episodes_;
+    steps_ = 0;
+    obs.field<float>(0)[0] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView& /*action*/, const RowRef& obs, StepResult* result) override {
+    obs.field<float>(0)[0] = static_cast<float>(++steps_);
+    result->reward = -static_cast<float>(episodes_);
+    result->truncated = steps_ == 10;
+    if (result->truncated) result->info.Set("success", episodes_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const EnvSpec spec_;
+  int episodes_ = 0;
+  int steps_ = 0;
+};
+
+DING_REGISTER(
+    EnvRegistry(), "succeeds_later",
+    [](const EnvConfig&) -> absl::StatusOr<std::unique_ptr<Env>> {
+      EnvSpec spec;
+      spec.name = "succeeds_later";
+      DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {1})}));
+      DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
+      return std::make_unique<SucceedsLater>(std::move(spec));
+    },
+    "for the test");
+
 class RunEndsTest : public testing::Test {
  protected:
   RunEndsTest() {
@@ -317,6 +354,34 @@ TEST_F(RunEndsTest, ARunWhoseEnvFailed_GetsPastItAfterResumes) {
     ASSERT_LT(++failures, 60) << "it fails at the same step for ever";
   }
   EXPECT_GT(failures, 1);
+}
+
+TEST_F(RunEndsTest, BestBy_AValueOfTheInfoChoosesTheBestPolicy) {
+  const std::string env = "env.type=succeeds_later";
+  ASSERT_THAT(Run("by_return", {env, "max_env_step=400"}), IsOk());
+  ASSERT_THAT(Run("by_success", {env, "max_env_step=400", "env.best_by=success"}), IsOk());
+  EXPECT_NE(Bytes("by_return", "ckpt_best", "model"), Bytes("by_success", "ckpt_best", "model"))
+      << "the first policy, and the last one";
+  EXPECT_THAT(Run("by_nothing", {env, "env.best_by=succes"}),
+              IsInvalid("env.best_by: no episode of the evaluation has 'succes' in its last info; "
+                        "expected one of success"));
+}
+
+TEST_F(RunEndsTest, Evaluations_CarryTheInfoOfTheEnv) {
+  std::vector<Evaluation> seen;
+  const auto registration = RegisterHook(
+      [&seen](LearnerView* learner) { seen.push_back(*learner->run_signals()->evaluation()); });
+  DING_ASSERT_OK_AND_ASSIGN(
+      const SerialResult result,
+      Run("a",
+          {"env.type=succeeds_later", HookAt("AFTER_EVAL"),
+           "stopper=[{type:\"value_reached\" "
+           "params{[type.googleapis.com/ding.ValueReachedParams]{value:3 info:\"success\"}}}]"}));
+  EXPECT_THAT(result.why,
+              StartsWith("stopper 'value_reached': the mean info/success of an evaluation is"));
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen[0].info.at("success").count, 2);
+  EXPECT_EQ(seen[0].info.at("success").mean, -seen[0].mean_return / 10);
 }
 
 TEST_F(RunEndsTest, RefusesAStopperThatCanNeverStop) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +39,14 @@ int64_t MaxEvaluations(const ExperimentConfig& config) {
     between = std::min(between, config.max_train_iter() / freq);
   }
   return between + 2;
+}
+
+std::map<std::string, InfoMean> MeansOfInfo(const EvalResult& eval) {
+  std::map<std::string, InfoMean> means;
+  for (const EpisodeValue& value : SummarizeEnvInfo(eval.episode_info)) {
+    means[value.name] = {value.mean, value.count};
+  }
+  return means;
 }
 
 }  // namespace
@@ -228,7 +238,7 @@ absl::Status RunLoop::Evaluate() {
   result_.eval_value_raw = eval.episode_return;
   best_eval_ = std::max(best_eval_.value_or(eval.mean_return), eval.mean_return);
   Evaluation seen{last_eval_iter_, work_.env_step(), eval.mean_return,
-                  std::move(eval.episode_return)};
+                  std::move(eval.episode_return), MeansOfInfo(eval)};
   learner->run_signals()->NoteEvaluation(seen);
   DING_RETURN_IF_ERROR(
       CallUser("the learner", [&] { return learner->CallHooks(HookPosition::kAfterEval); }));
@@ -236,7 +246,7 @@ absl::Status RunLoop::Evaluate() {
   DING_RETURN_IF_ERROR(AskStoppers(&seen));
   // If there is a confirmation, its mean return decides: it tells better how good the policy is.
   if (!StopValueReached() || played_.confirmer == nullptr) {
-    DING_RETURN_IF_ERROR(SaveIfBest(eval.mean_return));
+    DING_RETURN_IF_ERROR(SaveIfBest(seen));
   }
   return EndIfSolved();
 }
@@ -255,12 +265,16 @@ void RunLoop::ShowStage(absl::string_view stage) {
   options_.progress(state);
 }
 
-absl::Status RunLoop::SaveIfBest(double mean_return) {
+absl::Status RunLoop::SaveIfBest(const Evaluation& evaluation) {
+  const absl::StatusOr<double> value = ValueOf(evaluation, config_.env().best_by());
+  if (!value.ok()) {
+    return best_saved_.has_value() ? absl::OkStatus() : Annotate(value.status(), "env.best_by");
+  }
   // The comparison is false for NaN, which is never the best.
   const double before = best_saved_.value_or(-std::numeric_limits<double>::infinity());
-  if (!(mean_return > before)) return absl::OkStatus();
+  if (!(*value > before)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(SaveCheckpoint(played_.best));
-  best_saved_ = mean_return;
+  best_saved_ = *value;
   return absl::OkStatus();
 }
 
@@ -304,7 +318,10 @@ absl::Status RunLoop::Confirm() {
                  << result_.confirmation->episodes << " fresh episodes is "
                  << result_.confirmation->mean << ", with a standard error of "
                  << result_.confirmation->standard_error;
-  return SaveIfBest(result_.confirmation->mean);
+  Evaluation confirmed;
+  confirmed.mean_return = played->mean_return;
+  confirmed.info = MeansOfInfo(*played);
+  return SaveIfBest(confirmed);
 }
 
 bool RunLoop::StopValueReached() const {

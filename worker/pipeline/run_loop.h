@@ -195,8 +195,9 @@ class RunLoop {
   // `evaluation` is the one that has just ended; null: none has.
   absl::Status AskStoppers(const Evaluation* evaluation);
   EvalOptions MakeEvalOptions() const;
-  // Keeps the policy as the best one if `mean_return` is higher than all before.
-  absl::Status SaveIfBest(double mean_return);
+  // Keeps the policy as the best one if its mean return, or the mean of env.best_by, is higher than
+  // all before. kInvalidArgument: no evaluation yet has env.best_by.
+  absl::Status SaveIfBest(const Evaluation& evaluation);
   double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
   // A resume point that cannot be saved is only a warning: the run may still come to its end.
   void SaveResumePointIfDue();
