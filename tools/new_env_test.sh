@@ -56,7 +56,13 @@ grep -q 'tools/train .*ice_maze_dqn.textproto' stdout_python || fail "no line sa
 "$serial" --config=ice_maze/ice_maze_dqn.textproto --exp_dir=ice_maze_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
   fail "the training of the Python environment fails:" "$(cat stderr_run)"
 tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "the training does not solve the Python environment:" "$(tail -n 1 stdout_run)"
-expect_refusal 'expected no --actions=continuous' MyRobot --python --actions=continuous
+"$new_env" IceArm --python --actions=continuous >stdout_arm
+(cd ice_arm && /usr/bin/python3 ice_arm_test.py) || fail "the tests of the Python environment with continuous actions fail"
+grep -q 'tools/train .*ice_arm_sac.textproto' stdout_arm || fail "no line says how to train it:" "$(cat stdout_arm)"
+"$serial" --config=ice_arm/ice_arm_sac.textproto --exp_dir=ice_arm_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
+  fail "the training with continuous actions fails:" "$(cat stderr_run)"
+tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "SAC does not solve the Python environment:" "$(tail -n 1 stdout_run)"
+grep -q ',evaluator_step/info/success_mean,' ice_arm_run/log/metrics.csv || fail "evaluations do not say how many episodes succeed"
 
 XDG_CACHE_HOME=/elsewhere "$new_env" Hall --folder=alone/hall >stdout
 grep -q ' --disk_cache=/elsewhere/ding_worker/bazel$' alone/hall/.bazelrc || fail "not the cache of tools/train"
@@ -70,6 +76,19 @@ grep -q '^  bazel test //envs/my_maze2_d:my_maze2_d_test$' other/stdout || fail 
 grep -q '^#include "envs/my_maze2_d/my_maze2_d.h"$' other/envs/my_maze2_d/my_maze2_d.cc || fail "wrong include"
 grep -q '^#define ENVS_MY_MAZE2_D_MY_MAZE2_D_H_$' other/envs/my_maze2_d/my_maze2_d.h || fail "wrong header guard"
 [ ! -e other/envs/my_maze2_d/WORKSPACE ] || fail "a workspace inside a workspace"
+
+# A repository that has only a MODULE.bazel is a workspace, too.
+mkdir -p module
+echo 'module(name = "mine")' >module/MODULE.bazel
+(cd module && "$new_env" Maze >../stdout 2>../stderr)
+grep -q 'does not know @ding_worker yet; see .*/examples/bzlmod/MODULE.bazel$' stderr || fail "$(cat stderr)"
+grep -q '^  bazel test //maze:maze_test$' stdout || fail "$(cat stdout)"
+[ ! -e module/maze/WORKSPACE ] || fail "a WORKSPACE in a repository of modules"
+grep -q ' needs: bazel_dep(name = "abseil-cpp", version = .*, repo_name = "com_google_absl")$' stderr || fail "$(cat stderr)"
+echo 'bazel_dep(name = "ding_worker", version = "0.1.0")' >>module/MODULE.bazel
+sed -n 's/^.* needs: //p' stderr >>module/MODULE.bazel
+(cd module && "$new_env" Hall >/dev/null 2>../stderr)
+[ ! -s stderr ] || fail "$(cat stderr)"
 
 # In this workspace (a copy of what of it matters): the rules and names of the house.
 mkdir -p house/tools house/env

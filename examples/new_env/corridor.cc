@@ -41,6 +41,7 @@ class CorridorEnv final : public ding::Env {
     result->terminated = place_ == goal_;
     result->truncated = !result->terminated && steps_ == spec_.max_episode_steps;
     result->reward = result->terminated ? 1.0f : -0.01f;
+    if (result->terminated || result->truncated) result->info.Set("success", result->terminated);
     return absl::OkStatus();
   }
 

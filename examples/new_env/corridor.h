@@ -2,7 +2,7 @@
 //
 // Observation: float32[2], place and goal, from 0 (left end) to 1.   Action: 0 left, 1 stay, 2
 // right.   Reward: -0.01 per step, 1 at the goal.   Terminated: at the goal.   Time limit: 50
-// steps.
+// steps.   Info: "success" at the end of an episode.
 //
 // Threads: as ding::Env.
 #ifndef CORRIDOR_H_

@@ -34,6 +34,7 @@ TEST(CorridorTest, WalkingToTheGoalEndsTheEpisode) {
   }
   EXPECT_TRUE(result.terminated);
   EXPECT_EQ(result.reward, 1);
+  EXPECT_EQ(result.info.GetOr("success", 0), 1);
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ class RoomEnv final : public ding::Env {
     result->terminated = Distance() < kNear;
     result->truncated = !result->terminated && steps_ == spec_.max_episode_steps;
     result->reward = static_cast<float>(-Distance());
+    if (result->terminated || result->truncated) result->info.Set("success", result->terminated);
     return absl::OkStatus();
   }
 

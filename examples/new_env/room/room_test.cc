@@ -37,6 +37,7 @@ TEST(RoomTest, WalkingToTheGoalEndsTheEpisode) {
   }
   EXPECT_TRUE(result.terminated);
   EXPECT_GT(result.reward, -0.1f);
+  EXPECT_EQ(result.info.GetOr("success", 0), 1);
 }
 
 }  // namespace
