@@ -38,6 +38,11 @@ struct PolicyConformanceCase {
   std::string needed_column = kColumnReward;
 };
 
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const PolicyConformanceCase& of_test, std::ostream* out) {
+  *out << of_test.name;
+}
+
 inline std::ostream& operator<<(std::ostream& out, const PolicyConformanceCase& c) {
   return out << c.name;
 }

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "ding_worker/env/env.h"
@@ -27,6 +28,9 @@ struct EnvConformanceCase {
   EnvFactory factory;
   int64_t max_steps = 1000;
 };
+
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const EnvConformanceCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 class EnvConformance : public testing::TestWithParam<EnvConformanceCase> {
  protected:

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,11 @@ struct EnvManagerConformanceCase {
   // Whether the envs after a failing env are not stepped.
   bool one_by_one = false;
 };
+
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const EnvManagerConformanceCase& of_test, std::ostream* out) {
+  *out << of_test.name;
+}
 
 inline std::string EnvManagerConformanceName(
     const testing::TestParamInfo<EnvManagerConformanceCase>& info) {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,11 @@ struct TransportConformanceCase {
   std::function<std::string()> fresh_address;
   std::string bad_address;  // not a valid address of the transport
 };
+
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const TransportConformanceCase& of_test, std::ostream* out) {
+  *out << of_test.name;
+}
 
 inline std::string TransportConformanceName(
     const testing::TestParamInfo<TransportConformanceCase>& info) {

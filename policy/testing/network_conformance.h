@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "ding_worker/policy/network.h"
@@ -22,6 +23,9 @@ struct NetworkCase {
   std::string name;
   std::function<std::unique_ptr<Network>()> create;
 };
+
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const NetworkCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 inline std::string NetworkCaseName(const testing::TestParamInfo<NetworkCase>& info) {
   return info.param.name;

@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "ding_worker/policy/network.h"
@@ -23,6 +24,9 @@ struct RecurrentCase {
   std::string name;
   std::function<std::unique_ptr<RecurrentNetwork>()> create;
 };
+
+// For GoogleTest, which shows the bytes of a case otherwise.
+inline void PrintTo(const RecurrentCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 inline std::string RecurrentCaseName(const testing::TestParamInfo<RecurrentCase>& info) {
   return info.param.name;

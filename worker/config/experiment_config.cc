@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -23,6 +25,7 @@
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/config/text_parser.h"
 #include "ding_worker/worker/config/type_choices.h"
 #include "ding_worker/worker/serial_registry.h"
 
@@ -63,6 +66,18 @@ absl::StatusOr<std::string> ReadStream(const std::string& path) {
   }
 }
 
+// Returns the type that a person may have meant; empty: none. Names of envs end with a version,
+// which people leave out: then it is the last one of the shortest names that go on like `name`.
+std::string NearestType(const std::vector<std::string>& names, const std::string& name) {
+  std::string nearest = NearestName(names, name);
+  if (!nearest.empty()) return nearest;
+  for (const std::string& known : names) {
+    if (!absl::StartsWithIgnoreCase(known, name)) continue;
+    if (nearest.empty() || known.size() <= nearest.size()) nearest = known;
+  }
+  return nearest;
+}
+
 // Collects the problems of one config.
 class Checker {
  public:
@@ -75,7 +90,10 @@ class Checker {
       problems_.push_back(absl::StrCat(
           path, " is missing; this program has: ", absl::StrJoin(registry.Names(), ", ")));
     } else if (const absl::Status status = registry.Find(name).status(); !status.ok()) {
-      problems_.push_back(absl::StrCat(path, ": ", status.message()));
+      const std::string near = NearestType(registry.Names(), name);
+      problems_.push_back(
+          absl::StrCat(path, ": ", status.message(),
+                       near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
     }
   }
   // `name` must be in one of two registries, which are for envs with one player and for games; the

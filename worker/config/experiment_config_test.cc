@@ -98,6 +98,17 @@ TEST(ExperimentConfigTest, FieldsOfParallelRunsHaveRangesInAnyRun) {
                              HasSubstr("lease_seconds is 0.01, expected at least 0.02"))));
 }
 
+TEST(ExperimentConfigTest, UnknownType_NamesTheOneThatWasMeant) {
+  const auto problem_of = [](const std::string& setting) {
+    return std::string(Parse(kMinimal, {setting}).status().message());
+  };
+  EXPECT_THAT(problem_of("env.type=CartPole-1"), HasSubstr("; did you mean 'CartPole-v1'?"));
+  EXPECT_THAT(problem_of("env.type=cartpole"), HasSubstr("; did you mean 'CartPole-v1'?"));
+  EXPECT_THAT(problem_of("env.type=Pendulum"), HasSubstr("; did you mean 'Pendulum-v1'?"));
+  EXPECT_THAT(problem_of("policy.type=pop"), HasSubstr("; did you mean 'ppo'?"));
+  EXPECT_THAT(problem_of("env.type=Basketball"), Not(HasSubstr("did you mean")));
+}
+
 TEST(ExperimentConfigTest, ExpName_ThatIsNoLineOfUtf8_IsRefused) {
   const auto error_of = [](const std::string& name) {
     return ParseExperimentConfig("", "c", {"exp_name=\"" + name + "\""}).status();

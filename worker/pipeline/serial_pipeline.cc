@@ -1,10 +1,13 @@
 #include "ding_worker/worker/pipeline/serial_pipeline.h"
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
@@ -127,14 +130,19 @@ absl::Status SerialPipeline::CreateWorkers() {
 void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   const bool on_policy = policy_->collect_mode()->attributes().on_policy;
   const RunKind kind = on_policy ? RunKind::kOnPolicy : RunKind::kSerial;
-  std::vector<std::string> unused = FindUnusedFields(config_, kind);
-  const size_t unused_in_parallel = FindUnusedFields(config_, kind, RunKind::kParallel).size();
-  const bool is_for_parallel = unused_in_parallel < unused.size();
-  for (std::string& problem : unused) problems->push_back(std::move(problem));
-  if (is_for_parallel) {
-    problems->push_back(
-        "the config sets fields of parallel runs: tools/train --parallel (//worker:parallel) "
-        "trains by it");
+  const RunKind parallel = on_policy ? RunKind::kOnPolicyParallel : RunKind::kParallel;
+  const std::vector<std::string> in_neither = FindUnusedFields(config_, kind, parallel);
+  std::vector<std::string> of_parallel;
+  for (std::string& problem : FindUnusedFields(config_, kind)) {
+    const bool is_for_parallel =
+        std::find(in_neither.begin(), in_neither.end(), problem) == in_neither.end();
+    if (is_for_parallel) of_parallel.push_back(problem.substr(0, problem.find(" is ")));
+    problems->push_back(std::move(problem));
+  }
+  if (!of_parallel.empty()) {
+    problems->push_back(absl::StrCat("the config sets fields of parallel runs (",
+                                     absl::StrJoin(of_parallel, ", "),
+                                     "): tools/train --parallel (//worker:parallel) trains by it"));
   }
   const BufferConfig& config = config_.policy().other().replay_buffer();
   const int64_t max_episode_steps = collector_env_->env_spec().max_episode_steps;

@@ -521,6 +521,16 @@ TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
               FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));
 }
 
+TEST_F(OnPolicyPipelineTest, FieldsOfParallelRuns_AreNamed) {
+  EXPECT_THAT(
+      CreateOnPolicy({"policy.learn.learner_num=2", "policy.learn.update_per_collect=3"}).status(),
+      FailsWith(HasSubstr("the config sets fields of parallel runs (policy.learn.learner_num): "
+                          "tools/train --parallel")));
+  EXPECT_THAT(CreateOnPolicy({"policy.random_collect_size=5"}).status(),
+              FailsWith(Not(HasSubstr("fields of parallel runs"))))
+      << "an on-policy parallel run has no use for it either";
+}
+
 TEST_F(OnPolicyPipelineTest, SeveralLearnersNeedAParallelRun) {
   const auto is_refused = FailsWith(
       AllOf(HasSubstr("policy.learn.learner_num is 2, which has no effect in a "),
