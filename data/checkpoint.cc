@@ -260,6 +260,14 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info
   return ReplaceDirectory(temporary, path);
 }
 
+std::string CheckpointFolder(const std::string& path) {
+  for (const absl::string_view inside : {"", "ckpt/ckpt_best", "ckpt_best"}) {
+    const std::string folder = inside.empty() ? path : JoinPath(path, inside);
+    if (PathExists(JoinPath(folder, kManifestName))) return folder;
+  }
+  return path;
+}
+
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   DING_ASSIGN_OR_RETURN(Manifest manifest, ManifestOf(path));
   CheckpointReader reader;

@@ -66,6 +66,11 @@ struct CheckpointInfo {
 absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info,
                              absl::Span<const CheckpointComponent> components);
 
+// Returns the folder of the checkpoint that a person means by `path`: `path` itself, or its
+// ckpt/ckpt_best or ckpt_best if it is the folder of a run or of a run's checkpoints. `path`, too,
+// if there is none of these.
+std::string CheckpointFolder(const std::string& path);
+
 class CheckpointReader {
  public:
   // Reads the manifest and compares size and checksum of every file.

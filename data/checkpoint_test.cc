@@ -101,6 +101,19 @@ TEST_F(CheckpointTest, TheManifestCanBeReadAlone) {
   EXPECT_THAT(CheckpointReader::ReadInfo(path_ + "x"), IsNotFound("there is no checkpoint at"));
 }
 
+TEST_F(CheckpointTest, CheckpointFolder_AFolderOfARun_MeansItsBest) {
+  const std::string run = JoinPath(folder_, "run");
+  const std::string folder = JoinPath(run, "ckpt");
+  const std::string best = JoinPath(folder, "ckpt_best");
+  ASSERT_THAT(CreateDirectories(folder), IsOk());
+  EXPECT_EQ(CheckpointFolder(run), run) << "there is none";
+  ASSERT_THAT(WriteCheckpoint(best, {"train", {}}, {Saves("model", 1)}), IsOk());
+  for (const std::string& path : {run, folder, best}) EXPECT_EQ(CheckpointFolder(path), best);
+  const std::string other = JoinPath(folder, "iteration_5");
+  ASSERT_THAT(WriteCheckpoint(other, {"train", {}}, {Saves("model", 1)}), IsOk());
+  EXPECT_EQ(CheckpointFolder(other), other);
+}
+
 TEST_F(CheckpointTest, TheErrorForAMissingComponentListsTheExistingOnes) {
   ASSERT_THAT(Write(5), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));

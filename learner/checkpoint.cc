@@ -50,7 +50,8 @@ absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& p
 }
 
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(CheckpointReader checkpoint, CheckpointReader::Open(path));
+  DING_ASSIGN_OR_RETURN(CheckpointReader checkpoint,
+                        CheckpointReader::Open(CheckpointFolder(path)));
   if (checkpoint.info().kind == kCheckpointKind) return checkpoint;
   return absl::InvalidArgumentError(absl::StrCat("checkpoint ", path, " is of kind '",
                                                  checkpoint.info().kind, "', expected '",

@@ -48,7 +48,8 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner*
 absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
-// Opens the checkpoint at `path`; kInvalidArgument if it has another kind.
+// Opens the checkpoint that `path` means (CheckpointFolder): a folder of a checkpoint, or of a run
+// for its best one. kInvalidArgument if it has another kind.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);
 
 }  // namespace ding

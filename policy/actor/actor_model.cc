@@ -326,7 +326,8 @@ absl::StatusOr<LoadedActor> ReadActorModel(const CheckpointInfo& info, StateRead
 
 absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path) {
   const auto load = [&]() -> absl::StatusOr<LoadedActor> {
-    DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(path));
+    DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint,
+                          CheckpointReader::Open(CheckpointFolder(path)));
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> state,
                           checkpoint.Component(kModelComponent));
     return ReadActorModel(checkpoint.info(), state.get());

@@ -102,7 +102,8 @@ struct LoadedActor {
   std::unique_ptr<ActionHead> head;
 };
 
-// Loads the model of the checkpoint folder at `path`. Errors name it:
+// Loads the model of the checkpoint that `path` means (CheckpointFolder): a folder of a checkpoint,
+// or of a run for its best one. Errors name `path`:
 //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
 //   kFailedPrecondition   another major version wrote it; or an earlier one, without the
 //                         description of the actor; or its policy is not one that an actor plays

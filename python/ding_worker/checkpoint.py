@@ -120,10 +120,15 @@ class Checkpoint:
 def open_checkpoint(path):
     """Opens the checkpoint in the folder `path`: reads its manifest, and looks whether the files have their sizes.
 
-    A component is compared with its checksum when it is read. FileNotFoundError if there is no checkpoint, FormatError if it
-    is damaged or of another version.
+    The folder of a run, or of its checkpoints, stands for the run's ckpt_best. A component is compared with its checksum when
+    it is read. FileNotFoundError if there is no checkpoint, FormatError if it is damaged or of another version.
     """
     path = os.fspath(path)
+    for inside in ("ckpt/ckpt_best", "ckpt_best"):
+        if os.path.isfile(os.path.join(path, "manifest.json")):
+            break
+        if os.path.isfile(os.path.join(path, inside, "manifest.json")):
+            path = os.path.join(path, inside)
     manifest = os.path.join(path, "manifest.json")
     try:
         data = read_file(manifest)

@@ -229,6 +229,13 @@ class CheckpointTest(TemporaryFolder):
         np.testing.assert_allclose(result["q"], step["q"], rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(result["action"], step["greedy/action"])
 
+    def test_a_folder_of_a_run_means_its_best_checkpoint(self):
+        with tempfile.TemporaryDirectory() as run:
+            best = os.path.join(run, "ckpt", "ckpt_best")
+            shutil.copytree(self.path, best)
+            for path in (run, os.path.join(run, "ckpt"), best):
+                self.assertEqual(ding_worker.open_checkpoint(path).path, best)
+
     def test_damage_is_found(self):
         self.change("model.safetensors", lambda data: data[:-1] + bytes([data[-1] ^ 1]))
         self.refused("damaged: '.*model.safetensors' has not the checksum", self.open().verify)
