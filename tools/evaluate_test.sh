@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests which program tools/evaluate builds and starts, and with which arguments, in a checkout of its own, whose Bazel and
+# Tests which program tools/evaluate and tools/export build and start, and with which arguments, in a checkout of its own, whose Bazel and
 # programs are shell scripts. train_test.sh fakes its checkout in the same way: each test shows all that its tool sees.
 set -euo pipefail
 mkdir -p "$TEST_TMPDIR/repo/tools"
-cp "$(readlink -f tools/evaluate)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"
+cp "$(readlink -f tools/evaluate)" "$(readlink -f tools/export)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"
 cd "$TEST_TMPDIR/repo"
 
 fail() {
@@ -23,7 +23,7 @@ case $1 in
   build) echo "build: ${*: -1}" ;;
 esac
 EOS
-for program in evaluate evaluate_torch evaluate_physics evaluate_mp4 evaluate_torch_mp4 evaluate_torch_physics_mp4; do
+for program in evaluate evaluate_torch evaluate_physics evaluate_mp4 evaluate_torch_mp4 evaluate_torch_physics_mp4 export export_torch; do
   printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
 done
 chmod +x tools/setup fake/bazel bin/worker/*
@@ -33,18 +33,19 @@ echo 'policy { type: "dqn" }' >plain/total_config.textproto
 echo '  type: "torch_cnn"' >torch/total_config.textproto
 echo '"config": "model {\n type: \"torch_mlp\"\n }"' >moved/manifest.json
 
+tool=evaluate
 # expect 'LINES' ARGUMENT...: what setup, Bazel and the program were called with.
 expect() {
   local expected=$1
   shift
-  tools/evaluate "$@" >out 2>&1 || fail "'$*' failed:" "$(cat out)"
+  tools/$tool "$@" >out 2>&1 || fail "'$*' failed:" "$(cat out)"
   [ "$(cat out)" = "$expected" ] || fail "'$*' gave:" "$(cat out)" "expected:" "$expected"
 }
 # refuse 'TEXT' ARGUMENT...: it fails, and says so.
 refuse() {
   local expected=$1
   shift
-  ! tools/evaluate "$@" >out 2>&1 || fail "'$*' did not fail"
+  ! tools/$tool "$@" >out 2>&1 || fail "'$*' did not fail"
   grep -qF -- "$expected" out || fail "'$*' said:" "$(cat out)" "expected:" "$expected"
 }
 
@@ -74,3 +75,16 @@ refuse "there is no folder 'nowhere'" nowhere
 refuse "tools/evaluate RUN [flags]"
 tools/evaluate --help >out
 grep -q 'tools/evaluate RUN RUN' out || fail "no help: $(cat out)"
+
+tool=export
+expect $'setup: build\nbuild: //worker:export\nexport: --checkpoint=plain --format=onnx --output=plain/export/onnx' plain
+expect $'setup: build\nbuild: //worker:export\nexport: --checkpoint=moved --format=c --output=x y' moved --format=c --output='x y'
+expect $'setup: build torch\nbuild: //worker:export_torch\nexport_torch: --checkpoint=plain --format=torchscript --output=plain/export/torchscript' \
+  plain --format=torchscript
+refuse "there is no folder 'nowhere'" nowhere
+refuse "'moved' is a checkpoint: expected --output=FOLDER" moved
+refuse "one run at most, got 'plain' and 'torch'" plain torch
+refuse "unknown flag '--to=x'" plain --to=x
+refuse 'tools/export RUN [--format=FORMAT]'
+tools/export --help >out
+grep -q 'tools/export RUN' out || fail "no help: $(cat out)"

@@ -122,7 +122,8 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
-JSON, with at most five numbers of a list. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
+JSON, with at most five numbers of a list; a terminal shows a summary in its place. `ctl
+--coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
 changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
 the run goes on. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save a checkpoint and end the run.
 
@@ -257,7 +258,11 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline
   deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
   options.began = [deadline] { deadline->Enter(nullptr); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
-  if (!outcome.result.empty()) std::printf("result %s\n", ShortenJson(outcome.result).c_str());
+  const bool on_terminal =
+      InterruptSignal() == 0 && !outcome.exp_dir.empty() && isatty(STDOUT_FILENO) == 1;
+  if (!outcome.result.empty()) {
+    std::printf("%s", ResultText(outcome.result, outcome.exp_dir, on_terminal).c_str());
+  }
   if (outcome.saved.ok()) {
     if (InterruptSignal() != 0 && !outcome.exp_dir.empty()) ExplainInterruption(outcome.exp_dir);
     return 0;

@@ -1,6 +1,8 @@
 // //worker:serial: trains by one config, in one process. A program links it with the factories of
 // the modules that it offers.
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -73,7 +75,7 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON, with at most
-five numbers of a list. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C, SIGTERM,
+five numbers of a list; a terminal shows a summary in its place. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C, SIGTERM,
 SIGHUP and SIGUSR1 save ckpt/ckpt_interrupt and a resume point, and end the run within about a second; a
 second one ends it at once. A run that fails saves ckpt/ckpt_exception.
 
@@ -156,7 +158,8 @@ absl::Status Report(const ExperimentConfig& config, RunFolder* folder, const Ser
   const std::string json = ToJson(MakeRunResult(serial));
   const auto write = [&] { return folder->WriteText("result.json", absl::StrCat(json, "\n")); };
   DING_RETURN_IF_ERROR(SaveOutage(Clock::Real()).Wait("result.json", write, IsInterrupted));
-  std::printf("result %s\n", ShortenJson(json).c_str());
+  const bool on_terminal = !serial.interrupted && isatty(STDOUT_FILENO) == 1;
+  std::printf("%s", ResultText(json, folder->path(), on_terminal).c_str());
   std::fflush(stdout);
   if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
   return absl::OkStatus();

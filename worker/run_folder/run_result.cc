@@ -1,8 +1,12 @@
 #include "ding_worker/worker/run_folder/run_result.h"
 
+#include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/worker/run_folder/paths.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {
@@ -36,6 +40,45 @@ void Shorten(nlohmann::ordered_json* json) {
   }
 }
 
+// "  <name>  <command>" for the tools beside tools/train; empty without it.
+std::string NextCommands(const std::string& exp_dir) {
+  const char* const command = std::getenv("DING_WORKER_COMMAND");
+  const absl::string_view train = command == nullptr ? "" : command;
+  const size_t folder_end = train.rfind("/train");
+  if (folder_end == absl::string_view::npos) return "";
+  const absl::string_view folder = train.substr(0, folder_end);
+  const std::string run = ShellWord(exp_dir);
+  return absl::StrCat("next:\n  play it    ", folder, "/evaluate ", run, "\n  draw it    ", folder,
+                      "/plot ", run, "\n  export it  ", folder, "/export ", run, "\n");
+}
+
+// A field that is no number, since it was not finite, is "none".
+std::string NumberAt(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return "none";
+  return found->is_number_integer() ? absl::StrCat(found->get<int64_t>())
+                                    : absl::StrCat(found->get<double>());
+}
+
+std::string SummaryOf(const nlohmann::json& result) {
+  std::string text =
+      absl::StrCat("the run is over: ", result.value("why", ""), "\n  ",
+                   NumberAt(result, "env_step"), " env steps, ", NumberAt(result, "train_iter"),
+                   " train iterations, ", NumberAt(result, "wall_seconds"), " s\n");
+  if (const auto returns = result.find("eval_value_raw"); returns != result.end()) {
+    absl::StrAppend(&text, "  last evaluation: ", NumberAt(result, "eval_value"), " in ",
+                    returns->size(), " episodes\n");
+  }
+  if (const auto found = result.find("confirmation"); found != result.end()) {
+    absl::StrAppend(&text, "  confirmation: ", NumberAt(*found, "mean"), " in ",
+                    NumberAt(*found, "episodes"), " fresh episodes\n");
+  }
+  if (result.contains("unsaved")) {
+    absl::StrAppend(&text, "  not saved: ", result.value("unsaved", ""), "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ToJson(const RunResult& result) {
@@ -59,6 +102,15 @@ std::string ToJson(const RunResult& result) {
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
   return Print(json);
+}
+
+std::string ResultText(absl::string_view json, const std::string& exp_dir, bool on_terminal) {
+  const std::string line = absl::StrCat("result ", ShortenJson(json), "\n");
+  if (!on_terminal) return line;
+  const nlohmann::json result =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (!result.is_object()) return line;
+  return absl::StrCat(SummaryOf(result), "  folder: ", exp_dir, "\n", NextCommands(exp_dir));
 }
 
 std::string ShortenJson(absl::string_view json) {

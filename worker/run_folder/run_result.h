@@ -1,4 +1,4 @@
-// The result of a run for other programs: result.json and the last line of stdout.
+// The result of a run: result.json, and what a program prints at its end.
 #ifndef DING_WORKER_WORKER_RUN_FOLDER_RUN_RESULT_H_
 #define DING_WORKER_WORKER_RUN_FOLDER_RUN_RESULT_H_
 
@@ -54,6 +54,12 @@ std::string ToJson(const RunResult& result);
 // Returns `json` for a terminal: of a list of more than five numbers, the first five, followed by
 // the string "... 95 more".
 std::string ShortenJson(absl::string_view json);
+
+// Returns what a program prints at the end of the run in `exp_dir`, with a newline at its end; `json`
+// is the result. For other programs that is one line: "result " and ShortenJson(json). On a terminal
+// it is a summary for people, with the commands that evaluate, draw and export the run if the
+// program was started by tools/train (DING_WORKER_COMMAND).
+std::string ResultText(absl::string_view json, const std::string& exp_dir, bool on_terminal);
 
 }  // namespace ding
 

@@ -1,5 +1,6 @@
 #include "ding_worker/worker/run_folder/run_result.h"
 
+#include <cstdlib>
 #include <limits>
 
 #include "gtest/gtest.h"
@@ -88,6 +89,34 @@ TEST(RunResultTest, TheShortFormHasFiveNumbersOfAList) {
   EXPECT_NE(json.find(R"("eval_value_raw":[1.0,2.0,3.0,4.0,5.0,"... 2 more"])"), std::string::npos)
       << json;
   EXPECT_EQ(ShortenJson("no JSON"), "no JSON");
+}
+
+TEST(RunResultTest, ResultText_OnATerminal_IsASummaryWithCommands) {
+  RunResult result;
+  result.why = "env.stop_value 200 was reached";
+  result.env_step = 1080;
+  result.train_iter = 40;
+  result.wall_seconds = 1.5;
+  result.eval_value = 200;
+  result.eval_value_raw = {199, 201};
+  result.confirmation = ReturnEstimate{100, 199.5, 0.5};
+  const std::string json = ToJson(result);
+  EXPECT_EQ(ResultText(json, "my run", /*on_terminal=*/false),
+            "result " + ShortenJson(json) + "\n");
+  unsetenv("DING_WORKER_COMMAND");
+  const std::string summary =
+      "the run is over: env.stop_value 200 was reached\n"
+      "  1080 env steps, 40 train iterations, 1.5 s\n"
+      "  last evaluation: 200 in 2 episodes\n"
+      "  confirmation: 199.5 in 100 fresh episodes\n"
+      "  folder: my run\n";
+  EXPECT_EQ(ResultText(json, "my run", /*on_terminal=*/true), summary);
+  setenv("DING_WORKER_COMMAND", "tools/train --parallel", /*overwrite=*/1);
+  EXPECT_EQ(ResultText(json, "my run", /*on_terminal=*/true),
+            summary +
+                "next:\n  play it    tools/evaluate 'my run'\n  draw it    tools/plot 'my run'\n"
+                "  export it  tools/export 'my run'\n");
+  unsetenv("DING_WORKER_COMMAND");
 }
 
 TEST(RunResultTest, MissingAndNanValuesAreNull) {
