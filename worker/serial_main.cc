@@ -196,7 +196,16 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
   return reported;
 }
 
+void ExplainCrashesOfEnvs(const ExperimentConfig& config) {
+  const std::string& type = config.env().manager().type();
+  if (type != "base" && type != "async_thread") return;
+  ExplainCrashes(absl::StrCat("the envs run in this process (env.manager.type \"", type,
+                              "\"). If one of them has crashed, --set env.manager.type=subprocess "
+                              "survives it: each env then has a process, which is replaced"));
+}
+
 absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) {
+  ExplainCrashesOfEnvs(config);
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<RunFolder> folder,
       RunFolder::Create(FLAGS_exp_dir, config.exp_name(), kProcess, Clock::Real()));
@@ -252,6 +261,7 @@ absl::Status FindRunToResume(const std::vector<std::string>& settings, std::stri
 
 absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
                     InterruptDeadline* deadline) {
+  ExplainCrashesOfEnvs(config);
   deadline->Enter(
       [] { std::fprintf(stderr, "interrupted before the run went on: it is as it was\n"); });
   DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(exp_dir));

@@ -45,6 +45,27 @@ void OnExit(int status, void* /*unused*/) {
   _exit(status == 0 ? 1 : status);
 }
 
+struct Crash {
+  int number;
+  const char* name;
+  std::string* text;  // what is written; null: the signal is not ours
+};
+Crash crashes[] = {{SIGSEGV, "SIGSEGV", nullptr},
+                   {SIGBUS, "SIGBUS", nullptr},
+                   {SIGFPE, "SIGFPE", nullptr},
+                   {SIGILL, "SIGILL", nullptr},
+                   {SIGABRT, "SIGABRT", nullptr}};
+
+// Its default action is restored already, and ends the process when this has returned.
+void OnCrash(int number) {
+  for (const Crash& crash : crashes) {
+    if (crash.number != number || crash.text == nullptr) continue;
+    const ssize_t written = write(STDERR_FILENO, crash.text->data(), crash.text->size());
+    static_cast<void>(written);
+  }
+  raise(number);
+}
+
 // Writes to stderr instead of glog, which does not know that there may be a progress line.
 class StderrSink : public google::LogSink {
  public:
@@ -213,6 +234,25 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
   if (*argc > 1) {
     std::exit(ReportFailure(absl::InvalidArgumentError(
         absl::StrCat("unexpected argument '", (*argv)[1], "'; see --help"))));
+  }
+}
+
+void ExplainCrashes(absl::string_view advice) {
+  // A stack that has overflowed has no room for the handler.
+  static char stack[1 << 16];
+  stack_t other = {};
+  other.ss_sp = stack;
+  other.ss_size = sizeof(stack);
+  sigaltstack(&other, nullptr);
+  for (Crash& crash : crashes) {
+    struct sigaction before = {};
+    if (sigaction(crash.number, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    crash.text = new std::string(absl::StrCat("\n", google::ProgramInvocationShortName(),
+                                              ": crashed by ", crash.name, ": ", advice, "\n"));
+    struct sigaction action = {};
+    action.sa_handler = OnCrash;
+    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
+    sigaction(crash.number, &action, nullptr);
   }
 }
 

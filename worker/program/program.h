@@ -44,6 +44,11 @@ class ExitGuard {
   ~ExitGuard();
 };
 
+// From now on a crash of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) writes the name of
+// the signal and `advice` to stderr before it ends the process as it would have done without. A
+// signal that has a handler already, as those of a sanitizer, is left alone. To be called once.
+void ExplainCrashes(absl::string_view advice);
+
 // The description of --help_config for help pages.
 extern const char kHelpConfigHelp[];
 

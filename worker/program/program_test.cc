@@ -7,6 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -111,6 +112,25 @@ TEST(ExitGuardTest, AfterTheGuardExitIsUnchanged) {
 TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
   const ExitGuard guard("the run is lost");
   EXPECT_EQ(StatusOf([] { exit(0); }), 0);
+}
+
+TEST(ExplainCrashesDeathTest, ACrash_WritesTheSignalAndTheAdvice) {
+  const auto crash = [] {
+    signal(SIGABRT, SIG_DFL);
+    ExplainCrashes("envs of type subprocess survive it");
+    abort();
+  };
+  EXPECT_EXIT(crash(), testing::KilledBySignal(SIGABRT),
+              "crashed by SIGABRT: envs of type subprocess survive it");
+}
+
+TEST(ExplainCrashesDeathTest, ASignalThatIsHandledAlready_IsLeftAlone) {
+  const auto crash = [] {
+    signal(SIGABRT, [](int) { _exit(7); });
+    ExplainCrashes("nobody sees it");
+    abort();
+  };
+  EXPECT_EXIT(crash(), testing::ExitedWithCode(7), "");
 }
 
 // This runs in a child, since a process can set up gflags and glog only once.
