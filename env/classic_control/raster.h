@@ -1,5 +1,5 @@
-// Draws polygons, circles and lines into an Image, without a graphics library: enough to show a
-// classic control problem. Edges are antialiased (4 x 4 samples per pixel).
+// Draws polygons, circles and lines into an Image, without a graphics library: enough for the
+// Render() of a simple env. Edges are antialiased (4 x 4 samples per pixel).
 //
 // Coordinates are pixels; the origin is the lower left corner and y points up. Shapes are clipped
 // to the image.

@@ -8,8 +8,10 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/classic_control/raster.h"
 
 namespace corridor_env {
 namespace {
@@ -60,6 +62,18 @@ class CorridorEnv final : public ding::Env {
     goal_ = goal;
     steps_ = steps;
     return absl::OkStatus();
+  }
+
+  // A picture for videos: the goal in green, the walker in blue.
+  absl::StatusOr<ding::Image> Render() override {
+    constexpr int kSide = 16;
+    ding::Canvas canvas(kSide * static_cast<int>(kPlaces), kSide);
+    const auto center = [](int64_t place) {
+      return ding::Point{kSide * (static_cast<double>(place) + 0.5), kSide / 2.0};
+    };
+    canvas.Circle(center(goal_), 7, {120, 200, 120});
+    canvas.Circle(center(place_), 4, {40, 40, 160});
+    return std::move(canvas).image();
   }
 
  private:

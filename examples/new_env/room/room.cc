@@ -10,19 +10,16 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/classic_control/raster.h"
 
 namespace room_env {
 namespace {
 
 constexpr double kStep = 0.1;  // of action 1
 constexpr double kNear = 0.1;
-
-struct Point {
-  double x = 0;
-  double y = 0;
-};
 
 class RoomEnv final : public ding::Env {
  public:
@@ -67,8 +64,8 @@ class RoomEnv final : public ding::Env {
   }
 
   absl::Status LoadState(ding::StateReader* reader) override {
-    Point place;
-    Point goal;
+    ding::Point place;
+    ding::Point goal;
     DING_ASSIGN_OR_RETURN(place.x, reader->ReadDouble("place_x"));
     DING_ASSIGN_OR_RETURN(place.y, reader->ReadDouble("place_y"));
     DING_ASSIGN_OR_RETURN(goal.x, reader->ReadDouble("goal_x"));
@@ -77,6 +74,15 @@ class RoomEnv final : public ding::Env {
     place_ = place;
     goal_ = goal;
     return absl::OkStatus();
+  }
+
+  // A picture for videos: the goal in green, the walker in blue.
+  absl::StatusOr<ding::Image> Render() override {
+    constexpr int kSide = 128;
+    ding::Canvas canvas(kSide, kSide);
+    canvas.Circle({kSide * goal_.x, kSide * goal_.y}, kSide * kNear, {120, 200, 120});
+    canvas.Circle({kSide * place_.x, kSide * place_.y}, 4, {40, 40, 160});
+    return std::move(canvas).image();
   }
 
  private:
@@ -92,8 +98,8 @@ class RoomEnv final : public ding::Env {
   }
 
   const ding::EnvSpec spec_;
-  Point place_;
-  Point goal_;
+  ding::Point place_;
+  ding::Point goal_;
   int64_t steps_ = 0;
 };
 
