@@ -8,15 +8,21 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
@@ -47,6 +53,41 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
+
+// Episodes of 10 steps with the return 10, of which every one is a success.
+class Succeeds : public Env {
+ public:
+  explicit Succeeds(EnvSpec spec) : spec_(std::move(spec)) {}
+
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart& /*start*/, const RowRef& obs) override {
+    steps_ = 0;
+    obs.field<float>(0)[0] = 0;
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView& /*action*/, const RowRef& obs, StepResult* result) override {
+    obs.field<float>(0)[0] = static_cast<float>(++steps_);
+    result->reward = 1;
+    result->truncated = steps_ == 10;
+    if (result->truncated) result->info.Set("success", 1);
+    return absl::OkStatus();
+  }
+
+ private:
+  const EnvSpec spec_;
+  int steps_ = 0;
+};
+
+DING_REGISTER(
+    EnvRegistry(), "succeeds",
+    [](const EnvConfig&) -> absl::StatusOr<std::unique_ptr<Env>> {
+      EnvSpec spec;
+      spec.name = "succeeds";
+      DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Box("obs", {1})}));
+      DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
+      return std::make_unique<Succeeds>(std::move(spec));
+    },
+    "for the test");
 
 class ParallelEndsTest : public testing::Test {
  protected:
@@ -148,6 +189,34 @@ TEST_F(ParallelEndsTest, AHookThatSeesEvaluations) {
   EXPECT_EQ(seen[2].episode_return.size(), 5u);
   EXPECT_GT(seen[2].mean_return, 0);
   EXPECT_GE(seen[2].env_step, seen[1].env_step);
+}
+
+TEST_F(ParallelEndsTest, TheInfoOfTheEnv_ReachesHooksAndStoppersAndTheBestPolicy) {
+  std::vector<Evaluation> seen;
+  const ScopedRegistration<LearnerHookCreator> registration(
+      &LearnerHookRegistry(), "function", [&seen](const LearnerHookConfig& config) {
+        return std::make_shared<FunctionHook>(
+            config, HookPosition::kAfterEval, [&seen](LearnerView* learner) {
+              seen.push_back(*learner->run_signals()->evaluation());
+              learner->run_signals()->RequestStop("one is enough");
+            });
+      });
+  const InProcessRun run =
+      Run(Config({"env.type=succeeds", "env.best_by=success",
+                  "policy.learn.learner.hook.hook=[{type:\"function\" position:AFTER_EVAL}]"}));
+  EXPECT_EQ(run.status.end_reason(), "a hook: one is enough");
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen[0].mean_return, 10);
+  EXPECT_EQ(seen[0].info.at("success").mean, 1);
+  EXPECT_EQ(seen[0].info.at("success").count, static_cast<int64_t>(seen[0].episode_return.size()));
+  ASSERT_EQ(run.status.best_policy_size(), 1);
+  EXPECT_EQ(run.status.best_policy(0).mean_return(), 1) << "of env.best_by";
+  const InProcessRun stopped = Run(Config({"env.type=succeeds",
+                                           "stopper=[{type:\"value_reached\" params{"
+                                           "[type.googleapis.com/ding.ValueReachedParams]{value:1 "
+                                           "info:\"success\"}}}]"}));
+  EXPECT_THAT(stopped.status.end_reason(),
+              StartsWith("stopper 'value_reached': the mean info/success of an evaluation is 1"));
 }
 
 TEST_F(ParallelEndsTest, TheBestPolicyIsSavedFromTheStore) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -166,6 +167,9 @@ TEST(SelfPlayParallelTest, AnEvaluatorOfTheRunEvaluates) {
   result.mean_return = 2;
   result.envstep_count = 30;
   result.episode_return = {1, 3};
+  result.episode_info = {{"eval_episode_return", {1, 3}},
+                         {"info/never", {std::numeric_limits<double>::quiet_NaN()}},
+                         {"info/success", {0, 1}}};
   std::optional<EvalOptions> asked;
   ParallelCollectorTask task;
   task.eval_flag = true;
@@ -190,6 +194,10 @@ TEST(SelfPlayParallelTest, AnEvaluatorOfTheRunEvaluates) {
   EXPECT_EQ(asked->n_episode, 5 * envs.env_num());
 
   EXPECT_FALSE(info.eval_score.has_value()) << "the mean return";
+  ASSERT_EQ(info.info.size(), 1u) << "what the env gave, and has a mean";
+  EXPECT_EQ(info.info[0].name, "success");
+  EXPECT_EQ(info.info[0].mean, 0.5);
+  EXPECT_EQ(info.info[0].count, 2);
 
   result.mean_return = 0.9;
   DING_ASSERT_OK_AND_ASSIGN(const CollectorFinishInfo scored, run());
