@@ -75,9 +75,10 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON, with at most
-five numbers of a list; a terminal shows a summary in its place. --v=1 adds a line per episode of an evaluation to the text log. Ctrl-C, SIGTERM,
-SIGHUP and SIGUSR1 save ckpt/ckpt_interrupt and a resume point, and end the run within about a second; a
-second one ends it at once. A run that fails saves ckpt/ckpt_exception.
+five numbers of a list; a terminal shows a summary in its place. --v=1 adds a line per episode of an
+evaluation to the text log. Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 save ckpt/ckpt_interrupt and a resume
+point, and end the run within about a second; a second one ends it at once. A run that fails saves
+ckpt/ckpt_exception.
 
 Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
 where that was called).
