@@ -1,6 +1,6 @@
 // Uses the symbols of docs/reference/mapping.md and di_engine_workers.md whose arguments matter, so
-// that a row that names a symbol with other arguments does not compile. //docs:mapping_uses, which is
-// made of the pages, uses all other symbols. A row of this file is a name of DI-engine and what
+// that a row that names a symbol with other arguments does not compile. //docs:mapping_uses, which
+// is made of the pages, uses all other symbols. A row of this file is a name of DI-engine and what
 // stands for it; the test compares the names with docs/names.txt.
 //
 // To add a row: `{"Class.method", Uses([](Class* object) { return object->Method(1); })}`.

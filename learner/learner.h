@@ -82,8 +82,8 @@ struct LearnInfo {
   bool learner_done = false;
 };
 
-// What hooks and reports see of a learner: its counters, the current iteration, its metrics, and the
-// signals between it and the run. They change no state of it but the values of the current step.
+// What hooks and reports see of a learner: its counters, the current iteration, its metrics, and
+// the signals between it and the run. They change only the values of the current step.
 class LearnerView {
  public:
   virtual ~LearnerView() = default;

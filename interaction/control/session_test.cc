@@ -229,8 +229,7 @@ TEST(Session, ASlowReceiverKeepsTheLease) {
   EXPECT_THAT(sessions.there->status(), IsOk());
 }
 
-// A transport keeps the order and loses nothing, so a frame whose number is not the next one means
-// that the peer breaks the rules.
+// A transport keeps the order and loses nothing: a frame with another number breaks the rules.
 TEST(Session, ARepeatedMessageEndsTheSession) {
   Puppet puppet(Patient());
   puppet.SendMessage(1, "one");
@@ -586,8 +585,7 @@ TEST(Session, AFrameOfAnotherVersion_EndsTheSessionWithBothVersions) {
   EXPECT_THAT(puppet.NextNumbered().message, HasSubstr("expected version 2"));
 }
 
-// Well-formed frames that break the rules end the session. Messages that came in order before them
-// are received.
+// Well-formed frames that break the rules end the session. Messages before them are received.
 TEST(SessionFuzz, WellFormedFramesOutOfOrderEndTheSession) {
   Fuzz(100, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
