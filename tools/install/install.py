@@ -97,8 +97,8 @@ def write_kept_library(source, target, library):
         copy('%s/joined.a' % folder, target)
 
 
-# find_package(ding_worker [COMPONENTS naive_buffer ...]): every module that is installed beside this file.
-CMAKE_CONFIG = """# Written by ding_worker: find_package(ding_worker), then target_link_libraries(... ding_worker::naive_buffer).
+# find_package(ding_worker [COMPONENTS replay_buffers ...]): every module that is installed beside this file.
+CMAKE_CONFIG = """# Written by ding_worker: find_package(ding_worker), then target_link_libraries(... ding_worker::replay_buffers).
 # The folder may be reached through a link, such as /lib, which is usr/lib: the prefix is above the real one.
 get_filename_component(_ding_prefix "${{CMAKE_CURRENT_LIST_DIR}}" REALPATH)
 get_filename_component(_ding_prefix "${{_ding_prefix}}/{up}" ABSOLUTE)

@@ -24,7 +24,7 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
   while IFS= read -r header; do [ -f "$header" ] || fail "$header is included and not installed"; done)
 "$here/link_modules.sh" "$prefix"
 
-# A program that links the module of an alias to a sub-folder, and the base of all modules.
+# A program that links two modules, one of which needs the other.
 cat >"$TEST_TMPDIR/use.cc" <<'EOF'
 #include "absl/status/status.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
@@ -41,7 +41,7 @@ EOF
 compile() {
   # shellcheck disable=SC2046  # words
   g++ -Wall -Wextra "$@" "$TEST_TMPDIR/use.cc" -o "$TEST_TMPDIR/use" \
-    $(pkg-config --cflags --libs ding_worker_naive_buffer ding_worker_selector)
+    $(pkg-config --cflags --libs ding_worker_replay_buffers ding_worker_buffer_selection)
 }
 compile -std=c++17 -Werror
 "$TEST_TMPDIR/use" || fail "the program ends with status $?"
@@ -133,8 +133,8 @@ expect_refusal "there is no module 'buffer_of_mine'" install --prefix="$TEST_TMP
 [ ! -e "$TEST_TMPDIR/none" ] || fail "a refused installation writes something"
 
 # One module brings what it needs and no more.
-install --prefix="$TEST_TMPDIR/one" --modules=naive_buffer
-[ ! -e "$TEST_TMPDIR/one/include/ding_worker/policy" ] || fail "naive_buffer brings headers of policy"
+install --prefix="$TEST_TMPDIR/one" --modules=replay_buffers
+[ ! -e "$TEST_TMPDIR/one/include/ding_worker/policy" ] || fail "replay_buffers brings headers of policy"
 "$here/link_modules.sh" "$TEST_TMPDIR/one"
 
 # The packages: equal bytes for equal input, and together the files of the installation.

@@ -18,7 +18,7 @@ namespace {
 constexpr absl::string_view kResumePrefix = "resume_";
 constexpr absl::string_view kNumberedPrefix = "iteration_";
 
-std::string CheckpointFolder(const std::string& exp_dir) { return JoinPath(exp_dir, "ckpt"); }
+std::string CheckpointsFolder(const std::string& exp_dir) { return JoinPath(exp_dir, "ckpt"); }
 
 std::string ResumePointName(int64_t position) { return absl::StrCat(kResumePrefix, position); }
 
@@ -60,7 +60,7 @@ struct RunCheckpoints::Job {
 };
 
 RunCheckpoints::RunCheckpoints(std::string exp_dir, const Clock* clock)
-    : folder_(CheckpointFolder(std::move(exp_dir))),
+    : folder_(CheckpointsFolder(std::move(exp_dir))),
       outage_(clock),
       clock_(clock),
       since_try_(clock) {}
@@ -185,7 +185,7 @@ void RunCheckpoints::RemoveOldResumePoints() {
 }
 
 absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::string& exp_dir) {
-  const std::string folder = CheckpointFolder(exp_dir);
+  const std::string folder = CheckpointsFolder(exp_dir);
   DING_ASSIGN_OR_RETURN(const std::vector<int64_t> positions, ListResumePoints(folder));
   for (const int64_t position : positions) {
     absl::StatusOr<CheckpointReader> point =
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<CheckpointComponent>> CopyComponents(
 }
 
 absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir) {
-  const std::string folder = CheckpointFolder(exp_dir);
+  const std::string folder = CheckpointsFolder(exp_dir);
   if (!IsDirectory(folder)) return std::string();
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   if (names.empty()) return std::string();
