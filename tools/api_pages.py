@@ -71,14 +71,11 @@ def labels_of_headers():
     """The labels of the public targets that have a header: path -> labels."""
     labels = {}
     with open(check_api.TARGETS, encoding='utf-8') as file:
-        targets = [line.strip() for line in file if line.startswith('//')]
-    for label in targets:
-        package, name = check_api.target_behind(label)[2:].split(':')
-        for rule in check_api.rules_of(package, 'ding_cc_library'):
-            hdrs = re.search(r'^    hdrs = \[(.*?)\]', rule, re.S | re.M)
-            if hdrs and '    name = "%s",' % name in rule:
-                for header in re.findall(r'"([^"]+\.h)"', hdrs[1]):
-                    labels.setdefault(os.path.join(package, header), []).append(label)
+        for line in file:
+            if line.startswith('//'):
+                label = line.strip()
+            elif line.startswith(' '):
+                labels.setdefault(line.strip(), []).append(label)
     return labels
 
 

@@ -225,13 +225,13 @@ TEST(MujocoTest, RefusesModelsAndParams) {
   ExpectRefused(params, invalid, "needs low and high");
   params = CartParams();
   params.set_frame_skip(0);
-  ExpectRefused(params, invalid, "frame_skip is 0");
+  EXPECT_THAT(Create(params), IsInvalid("frame_skip is 0"));
   params = CartParams();
   params.set_first_shown_position(2);
   ExpectRefused(params, invalid, "first_shown_position is 2, expected 0..1");
   params = CartParams();
   params.set_reset_noise(-1);
-  ExpectRefused(params, invalid, "reset_noise is -1");
+  EXPECT_THAT(Create(params), IsInvalid("reset_noise is -1"));
   params = CartParams();
   params.clear_forward_joint();
   params.set_forward_weight(2);

@@ -147,7 +147,7 @@ TEST_F(EnvKindsTest, WhatThePageListsAsRefusedIsRefused) {
        "tictactoe_league_parallel",
        {"policy.collect.n_episode=1", episodes},
        "expected a type that draws those"},
-      {"a buffer that does not tell which items leave it, as `hindsight`",
+      {"a buffer that does not report removed items, such as `hindsight`",
        "cartpole_dqn_parallel_fast",
        {"policy.other.replay_buffer={type:\"hindsight\"}"},
        "which does not tell which items leave it"},

@@ -411,9 +411,11 @@ TEST_F(SerialPipelineTest, ACheckpointAloneStartsAnEvaluation) {
   EXPECT_THAT(EvaluateCheckpoint(options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode is 0")));
   options.n_episode = 5;
-  options.checkpoint = folder_;
+  options.checkpoint = folder_;  // of the run: its ckpt_best
+  EXPECT_THAT(EvaluateCheckpoint(options), IsOk());
+  options.checkpoint = JoinPath(folder_, "none");
   EXPECT_THAT(EvaluateCheckpoint(options),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_)));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(options.checkpoint)));
 }
 
 TEST_F(SerialPipelineTest, AnEvaluationCanBeRecorded) {
