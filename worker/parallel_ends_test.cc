@@ -198,13 +198,13 @@ TEST_F(ParallelEndsTest, TheInfoOfTheEnv_ReachesHooksAndStoppersAndTheBestPolicy
         return std::make_shared<FunctionHook>(
             config, HookPosition::kAfterEval, [&seen](LearnerView* learner) {
               seen.push_back(*learner->run_signals()->evaluation());
-              learner->run_signals()->RequestStop("one is enough");
+              if (seen.size() == 3) learner->run_signals()->RequestStop("three are enough");
             });
       });
   const InProcessRun run =
       Run(Config({"env.type=succeeds", "env.best_by=success",
                   "policy.learn.learner.hook.hook=[{type:\"function\" position:AFTER_EVAL}]"}));
-  EXPECT_EQ(run.status.end_reason(), "a hook: one is enough");
+  EXPECT_EQ(run.status.end_reason(), "a hook: three are enough");
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen[0].mean_return, 10);
   EXPECT_EQ(seen[0].info.at("success").mean, 1);
