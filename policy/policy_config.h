@@ -54,7 +54,6 @@ void RequireObsClip(const Config& config, std::vector<std::string>* problems) {
                        "normalize_obs", problems);
 }
 
-
 // Unpacks `config.params` into the algorithm's message; if it is not set, `params` is unchanged.
 // kInvalidArgument, naming both types, if it is another message.
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params);

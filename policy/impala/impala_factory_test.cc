@@ -109,10 +109,9 @@ TEST_F(ImpalaFactory, ReportsAllProblemsAtOnce) {
   common().set_scale_reward(true);
   common().mutable_critic()->set_type("transformer");
   context_.action = *MakeSpec({Box("action", {1})});
-  EXPECT_THAT(Create(),
-              IsInvalid("policy type 'impala': ", "nstep is 3", "priority is set",
-                        "v_trace is false", "scale_reward is set", "critic: ", "'transformer'",
-                        "no distribution for the action space"));
+  EXPECT_THAT(Create(), IsInvalid("policy type 'impala': ", "nstep is 3", "priority is set",
+                                  "v_trace is false", "scale_reward is set", "critic: ",
+                                  "'transformer'", "no distribution for the action space"));
 }
 
 TEST_F(ImpalaFactory, NormalizedObservationsInAGroupOfLearnersAreRefused) {

@@ -294,8 +294,8 @@ TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
   common().mutable_critic()->set_type("transformer");
   context_.action = *MakeSpec({Box("action", {1})});
   EXPECT_THAT(Create().status(),
-              IsInvalid("policy type 'ppo': ", "nstep is 3", "priority is set", "critic: ",
-                        "'transformer'", "no distribution for the action space"));
+              IsInvalid("policy type 'ppo': ", "nstep is 3", "priority is set",
+                        "critic: ", "'transformer'", "no distribution for the action space"));
 }
 
 TEST_F(PpoFactory, RefusesFieldsThatNothingReads) {
