@@ -16,6 +16,9 @@ usage() {
   sed -n '2,/^[^#]/{/^#/!q; s/^# \{0,1\}//p}' "$0"
 }
 
+# What Git calls all files but pages and their pictures, which no program is built from.
+not_pages=(':(top,exclude)*.md' ':(top,exclude)docs/pictures')
+
 # Flags for every build and test besides those of .bazelrc. All checkouts of a user share one disk cache.
 bazel_flags=()
 [ -z "${XDG_CACHE_HOME:-}" ] || bazel_flags+=("--disk_cache=$XDG_CACHE_HOME/ding_worker/bazel")
@@ -61,11 +64,20 @@ source_files() {
   fi | LC_ALL=C sort
 }
 
+# Prints the time one day before HEAD; fails without Git.
+day_before_head() { date --date="$(git -C "$root" show --no-patch --format=%cI HEAD 2>/dev/null) 1 day ago" --iso-8601=seconds 2>/dev/null; }
+
+# Whether the commits of the day before HEAD have changed nothing but pages.
+pages_alone() {
+  local day
+  day=$(day_before_head) && [ -z "$(git -C "$root" log --since="$day" --format=%h -- "${not_pages[@]}")" ]
+}
+
 # Prints the labels of files that the commits of the day before HEAD have changed, for a set() of bazel query. For a BUILD file it
 # prints the rules of its package. A file that was only moved does not count.
 changed_labels() {
   local day file folder
-  day=$(date --date="$(git -C "$root" show --no-patch --format=%cI HEAD) 1 day ago" --iso-8601=seconds 2>/dev/null) || return 0
+  day=$(day_before_head) || return 0
   git -C "$root" log --since="$day" --find-renames --diff-filter=AMR --name-status --format= | grep -v '^R100' | awk '{ print $NF }' |
     sort -u | while IFS= read -r file; do
     folder=$(dirname "$file")
@@ -88,12 +100,12 @@ tenth_of_commit() {
 }
 
 # Where the seeds of the fuzz tests begin, and which tenth of the tests runs under the sanitizers: $DING_FUZZ_SEED, else the
-# first seven hexadecimal digits of the commit as a number; 0 without Git.
+# first seven hexadecimal digits, as a number, of the last commit that changed more than pages; 0 without Git.
 fuzz_seed() {
   local commit
   if [ -n "${DING_FUZZ_SEED:-}" ]; then
     echo "$DING_FUZZ_SEED"
-  elif commit=$(git -C "$root" rev-parse --short=7 HEAD 2>/dev/null); then
+  elif commit=$(git -C "$root" log -1 --format=%H -- "$root" "${not_pages[@]}" 2>/dev/null) && [ -n "$commit" ]; then
     echo $((16#${commit:0:7}))
   else
     echo 0
