@@ -30,7 +30,6 @@
 namespace ding {
 namespace {
 
-using testing::AnyOf;
 using testing::Each;
 using testing::Eq;
 using testing::FloatNear;

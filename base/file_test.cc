@@ -59,8 +59,7 @@ TEST(ErrnoStatus, HasTextReasonAndMatchingCode) {
 }
 
 TEST_F(FileTest, WritesAndReadsBack) {
-  std::string content = "text\nwith\0zero";
-  content.push_back('\0');
+  const std::string content("text\nwith\0zero\0", 15);
   EXPECT_THAT(WriteFileAtomically(In("f"), content), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::string read, ReadFile(In("f")));
   EXPECT_EQ(read, content);

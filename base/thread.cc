@@ -47,8 +47,8 @@ absl::Status CheckThreads(int count) {
       MutexLock lock(&mutex);
       while (!done) changed.WaitFor(&mutex, absl::InfiniteDuration());
     });
-    if (thread.ok()) threads.push_back(*std::move(thread));
     status = thread.status();
+    if (thread.ok()) threads.push_back(*std::move(thread));
   }
   {
     MutexLock lock(&mutex);

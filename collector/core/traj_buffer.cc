@@ -62,7 +62,7 @@ absl::Status TrajBuffer::Rows::Grow(int64_t extra) {
 
 TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
     : layout_(std::move(layout)),
-      options_(std::move(options)),
+      options_(options),
       arena_(layout_.row),
       finals_(layout_.observation),
       next_step_(static_cast<size_t>(options_.env_num), 0),

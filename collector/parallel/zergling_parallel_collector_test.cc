@@ -51,7 +51,6 @@ namespace {
 using Options = ZerglingParallelCollector::Options;
 using testing::AllOf;
 using testing::Each;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;

@@ -61,7 +61,7 @@ absl::Status WorkerSession::AskToJoin(const Hello& hello, const Options& options
   if (!answer->has_welcome()) {
     return absl::InvalidArgumentError("the coordinator did not answer with a Welcome");
   }
-  welcome_ = *std::move(answer->mutable_welcome());
+  welcome_ = std::move(*answer->mutable_welcome());
   DING_RETURN_IF_ERROR(CheckProtocol(welcome_.version()));
   DING_ASSIGN_OR_RETURN(const absl::Duration lease, LeaseOf(welcome_, options.session.lease));
   set_lease(lease);
