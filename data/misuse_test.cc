@@ -152,10 +152,12 @@ TEST(DataMisuseDeathTest, Copies_RowsOrFieldsThatDoNotFit_EndTheProgramWithASent
 
 TEST(DataMisuseDeathTest, Builder_SealedTwiceOrTooFar_EndsTheProgramWithASentence) {
   BatchBuilder builder = BatchBuilder::Create(RowSpec(), 2).value();
+  // NOLINTBEGIN(bugprone-use-after-move): the test is about the second call.
   EXPECT_DEATH((void)std::move(builder).Seal(3), "sealing 3 of 2 rows");
   EXPECT_DEATH((void)std::move(builder).Seal(kMin), "sealing");
   (void)std::move(builder).Seal(2);
   EXPECT_DEATH((void)std::move(builder).Seal(2), "sealed twice");
+  // NOLINTEND(bugprone-use-after-move)
 }
 
 TEST(DataMisuse, Spec_SizesBeyond64Bits_AreRefused) {

@@ -49,7 +49,8 @@ class Client {
     EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size), 0);
     name_ = absl::StrCat(from, ":", ntohs(own.sin_port));
   }
-  Client(Client&& other) : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
+  Client(Client&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
   ~Client() {
     if (fd_ >= 0) close(fd_);
   }

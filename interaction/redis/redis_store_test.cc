@@ -39,7 +39,6 @@ namespace {
 
 using testing::AllOf;
 using testing::AnyOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
