@@ -44,10 +44,10 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/base/rate_bound.h"
 #include "ding_worker/interaction/control/session.h"
 #include "ding_worker/interaction/control/session_pump.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/transport/rate_bound.h"
 #include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/rate_bound.h"
+#include "ding_worker/interaction/transport/rate_bound.h"
 
 // From version 1.65 on, gRPC logs by Abseil and has no function of its own to set.
 #if GRPC_CPP_VERSION_MAJOR > 1 || GRPC_CPP_VERSION_MINOR >= 65

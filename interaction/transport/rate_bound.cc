@@ -1,4 +1,4 @@
-#include "ding_worker/base/rate_bound.h"
+#include "ding_worker/interaction/transport/rate_bound.h"
 
 #include <utility>
 

@@ -6,8 +6,8 @@
 // Example:
 //   const std::optional<int64_t> left_out = bound.Pass();
 //   if (left_out.has_value()) DING_LOG(WARNING) << line << " (" << *left_out << " others before)";
-#ifndef DING_WORKER_BASE_RATE_BOUND_H_
-#define DING_WORKER_BASE_RATE_BOUND_H_
+#ifndef DING_WORKER_INTERACTION_TRANSPORT_RATE_BOUND_H_
+#define DING_WORKER_INTERACTION_TRANSPORT_RATE_BOUND_H_
 
 #include <cstdint>
 #include <optional>
@@ -42,4 +42,4 @@ class RateBound {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_BASE_RATE_BOUND_H_
+#endif  // DING_WORKER_INTERACTION_TRANSPORT_RATE_BOUND_H_
