@@ -85,7 +85,8 @@ struct Module {
   using Maker = std::function<absl::StatusOr<Made>(const Config&, Deps...)>;
   Module() = default;
   Module(std::nullptr_t) {}  // NOLINT: makes nothing, like an empty std::function
-  // `check`, if there is one, replaces the check that the params are of the right message.
+  // `check`, if there is one, replaces the check that the params are of the right message, and is
+  // called before `make`.
   template <typename Make, std::enable_if_t<!std::is_base_of_v<Module, Make> &&
                                                 (kReadsParams<Make> || kTakesParams<Make>),
                                             int> = 0>
@@ -107,16 +108,19 @@ struct Module {
         return make(config, params, std::forward<Deps>(deps)...);
       };
     }
+    create_checks = !kReadsParams<Make> && check == nullptr;
     if (check != nullptr) check_params = std::move(check);
   }
 
+  // Checks the params and calls `create`.
   absl::StatusOr<Made> operator()(const Config& config, Deps... deps) const {
+    if (!create_checks) DING_RETURN_IF_ERROR(CheckParams(check_params, config));
     return create(config, std::forward<Deps>(deps)...);
   }
 
-  // Checks the params before a run begins, and before `create` is called. If it is empty, only
-  // `create` decides.
+  // Checks the params before a run begins. If it is empty, only `create` decides.
   ParamsCheck check_params;
+  bool create_checks = false;              // whether `create` refuses what `check_params` refuses
   ParamsMessage params_message = nullptr;  // as in RegistryHelp
   Maker create;
 };
@@ -129,15 +133,14 @@ class ModuleRegistry : public Registry<Type> {
 
   // Makes what `config` names.
   //   kNotFound         no linked type has this name; the message lists the names that are linked
-  //   kInvalidArgument  the type refuses the params, after "<kind>: "; or the maker refuses the
-  //                     config or the dependencies
+  //   kInvalidArgument  the type refuses the params, or the maker the config or the dependencies.
+  //                     The message does not say which module of a run this is: callers add it
   //   kInternal         the maker threw or returned null; the message names the type
   template <typename Config, typename... Deps>
   std::invoke_result_t<const Type&, const Config&, Deps...> Create(const Config& config,
                                                                    Deps&&... deps) const {
     const GivenParams given = config;
     DING_ASSIGN_OR_RETURN(const Type type, this->Find(given.type));
-    DING_RETURN_IF_ERROR(Annotate(CheckParams(type.check_params, given), this->kind()));
     return CallFactory(this->kind(), given.type,
                        [&] { return type(config, std::forward<Deps>(deps)...); });
   }

@@ -29,6 +29,7 @@ using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 using Factory = std::function<int()>;
 
@@ -448,7 +449,7 @@ TEST(ModuleTest, ReadsTheParamsOfATypedMakerAndKnowsTheirMessage) {
   ChoiceConfig other = Choice();
   other.mutable_params()->PackFrom(Choice());
   EXPECT_THAT(registry.Create(other, "!"),
-              StatusIs(kInvalid, HasSubstr("word: params hold a ding_user.ChoiceConfig")));
+              StatusIs(kInvalid, StartsWith("params hold a ding_user.ChoiceConfig")));
 }
 
 TEST(ModuleTest, AMakerWithoutParamsRefusesThem) {
@@ -456,7 +457,7 @@ TEST(ModuleTest, AMakerWithoutParamsRefusesThem) {
   registry.Register("mine", MakeWithNone, "help", "here.cc:1");
   EXPECT_THAT(registry.Create(Choice(), "!"), IsOk());
   EXPECT_THAT(registry.Create(ChoiceWithAWord(), "!"),
-              StatusIs(kInvalid, HasSubstr("word: params hold a ding_user.WordParams, but")));
+              StatusIs(kInvalid, StartsWith("params hold a ding_user.WordParams, but")));
   EXPECT_EQ(registry.Entries()[0].params, nullptr);
 }
 
@@ -474,6 +475,23 @@ TEST(ModuleTest, AMakerMayReadTheParamsItself) {
       registry.Create(none, "!"),
       StatusIs(absl::StatusCode::kInternal, HasSubstr("the factory of word 'none' returned none")));
   EXPECT_THAT(registry.Create(ChoiceConfig(), "!"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(ModuleTest, ACheckIsCalledBeforeTheMaker) {
+  std::vector<std::string> calls;
+  const ParamsCheck check = [&](const GivenParams& given) {
+    calls.push_back("check");
+    return given.params != nullptr ? absl::OkStatus() : absl::InvalidArgumentError("no word");
+  };
+  const auto make = [&](const ChoiceConfig&, const WordParams& params, const std::string& end) {
+    calls.push_back("make");
+    return std::make_unique<std::string>(params.word() + end);
+  };
+  ModuleRegistry<WordModule> registry("word");
+  registry.Register("mine", WordModule(make, check), "help", "here.cc:1");
+  EXPECT_THAT(registry.Create(ChoiceWithAWord(), "!"), IsOk());
+  EXPECT_THAT(registry.Create(Choice(), "!"), StatusIs(kInvalid, "no word"));
+  EXPECT_THAT(calls, ElementsAre("check", "make", "check"));
 }
 
 TEST(ModuleTest, ADescriptorAddsToAModule) {

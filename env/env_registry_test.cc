@@ -255,9 +255,8 @@ TEST(EnvRegistryTest, OurManagersTakeNoParams) {
     EnvManagerConfig config;
     config.set_type(name);
     config.mutable_params()->PackFrom(ding_user::WordParams());
-    EXPECT_THAT(Create(config),
-                IsInvalid("env manager: params hold a ding_user.WordParams, but type '" + name +
-                          "' takes none"));
+    EXPECT_THAT(Create(config), IsInvalid("params hold a ding_user.WordParams, but type '" + name +
+                                          "' takes none"));
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"
@@ -178,9 +177,7 @@ absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig&
     if (hook.ok()) {
       add_learner_hook(&hooks, *std::move(hook));
     } else {
-      problems.push_back(
-          absl::StrCat("hook '", full.name(),
-                       "': ", absl::StripPrefix(hook.status().message(), "learner hook: ")));
+      problems.push_back(absl::StrCat("hook '", full.name(), "': ", hook.status().message()));
     }
   }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems));

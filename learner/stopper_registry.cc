@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
@@ -202,9 +201,7 @@ absl::StatusOr<StopperList> StopperList::Create(
     if (made.ok()) {
       list.stoppers_.push_back({std::move(name), config.SerializeAsString(), *std::move(made)});
     } else {
-      // The registry says which kind it is; the name says so, too.
-      problems.push_back(
-          absl::StrCat(name, ": ", absl::StripPrefix(made.status().message(), "stopper: ")));
+      problems.push_back(absl::StrCat(name, ": ", made.status().message()));
     }
   }
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems));

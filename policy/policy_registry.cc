@@ -37,10 +37,11 @@ absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config
   const std::string name = absl::StrCat("policy type '", config.type(), "'");
   std::vector<std::string> problems;
   CheckRanges(config, "", &problems);
-  const absl::Status params = CheckParams(create.check_params, config);
-  if (!params.ok() && !absl::IsInvalidArgument(params)) return Annotate(params, name);
-  if (!params.ok()) problems.emplace_back(params.message());
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, name));
+  if (!problems.empty()) {
+    const absl::Status params = CheckParams(create.check_params, config);
+    if (!params.ok()) problems.emplace_back(params.message());
+    return ProblemsToStatus(problems, name);
+  }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, CallFactory("policy", config.type(), [&] {
                           auto made = create(config, context);
                           if (made.ok()) return made;

@@ -19,9 +19,13 @@ namespace {
 template <typename Type, typename Config>
 auto CreateIfNamed(const ModuleRegistry<Type>& registry, const Config& config)
     -> decltype(registry.Create(config)) {
-  if (!config.type().empty()) return registry.Create(config);
-  if (!config.has_params()) return nullptr;
   const std::string& field = registry.kind();
+  if (!config.type().empty()) {
+    auto made = registry.Create(config);
+    if (absl::IsInvalidArgument(made.status())) return Annotate(made.status(), field);
+    return made;
+  }
+  if (!config.has_params()) return nullptr;
   return absl::InvalidArgumentError(absl::StrCat(field, ".params is set, expected ", field,
                                                  ".type with it, which says what they are for"));
 }
