@@ -92,10 +92,10 @@ class AtomicFileWriter {
   // Removes the temporary file if Commit() was not called.
   ~AtomicFileWriter();
 
-  // The errors are those of WriteFileAtomically.
+  // Returns the errors of WriteFileAtomically.
   absl::Status Append(absl::string_view bytes);
   // Flushes the file to the disk and renames it to `path`. The writer cannot be used afterwards,
-  // even if this fails. The errors are those of WriteFileAtomically.
+  // even if this fails. Returns the errors of WriteFileAtomically.
   absl::Status Commit();
 
  private:
@@ -115,7 +115,7 @@ class AtomicFileWriter {
 // Threads: thread-safe.
 class RandomAccessFile {
  public:
-  // The errors are those of OpenRegularFile.
+  // Returns the errors of OpenRegularFile.
   static absl::StatusOr<std::unique_ptr<RandomAccessFile>> Open(const std::string& path);
   RandomAccessFile(const RandomAccessFile&) = delete;
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
