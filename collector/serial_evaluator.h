@@ -31,7 +31,7 @@ struct EvalOptions {
   SaveCheckpointFn save_checkpoint;  // may be empty
   int64_t train_iter = -1;
   int64_t envstep = -1;
-  std::optional<int64_t> n_episode;  // the default is that of the config
+  std::optional<int64_t> n_episode;  // default: the config's value
   NamedValues policy_settings;
   TensorMap policy_tensors;   // as in CollectOptions
   bool force_render = false;  // makes videos also if they are not due

@@ -122,7 +122,7 @@ class EvalCore {
   struct Episode {
     int64_t steps = 0;
     double episode_return = 0;
-    std::vector<double> other_returns;  // in a game, those of players 1, 2, ...
+    std::vector<double> other_returns;  // in a game, returns of players 1, 2, ...
   };
   // A running evaluation.
   struct Run {

@@ -125,8 +125,8 @@ class VectorEvalMonitor {
  private:
   struct EnvResults {
     int64_t quota = 0;
-    std::vector<double> returns;                     // those of player 0
-    std::vector<std::vector<double>> other_returns;  // in a game, those of players 1, 2, ...
+    std::vector<double> returns;                     // returns of player 0
+    std::vector<std::vector<double>> other_returns;  // in a game, returns of players 1, 2, ...
     std::vector<NamedValues> infos;
   };
 
