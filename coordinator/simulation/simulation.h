@@ -34,7 +34,7 @@ enum class Fault {
   kFullDisk,       // for a while nothing can be written
   kLostChunks,     // the store loses some data
   kRepeatMessage,  // a collector repeats its last data, perhaps after it has joined again
-  kOperator,       // somebody grows, shrinks, drains or stops
+  kOperator,       // the operator grows, shrinks, drains or stops
   kUserCodeFails,  // the commander or the buffer throws, which ends the run
 };
 inline constexpr int kFaults = 15;
