@@ -92,7 +92,7 @@ struct DTypeOf<double> {
 
 }  // namespace internal_data
 
-// The DType of a C++ element type; that of uint8_t is kUint8.
+// The DType of a C++ element type; kUint8 for uint8_t.
 template <typename T>
 inline constexpr DType kDTypeOf = internal_data::DTypeOf<T>::kValue;
 
