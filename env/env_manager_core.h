@@ -200,7 +200,7 @@ class EnvManagerCore : public EnvManager {
     bool ready = false;                     // whether it is in kRun and not asked
     int64_t length = 0;                     // steps of this episode
     double episode_return = 0;              // sum of its rewards
-    std::vector<double> other_returns;      // in a game, those of players 1, 2, ...
+    std::vector<double> other_returns;      // in a game, returns of players 1, 2, ...
     std::vector<double> component_returns;  // [R], if the reward has components
     std::vector<uint8_t> out;               // in a game, whether each player has ended before it
     int64_t last_step = 0;                  // number of the last Step() of this env

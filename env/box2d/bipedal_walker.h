@@ -1,7 +1,7 @@
 // BipedalWalker: walk to the far end on two legs with motors at hips and knees.
 //
 // Dynamics, observations and rewards as in Gymnasium's BipedalWalker-v3, on Box2D 2.4 (Gymnasium
-// has 2.3). Lengths in m, of which 30 pixels make one; 50 steps per second.
+// has 2.3). Lengths in m (30 pixels per m); 50 steps per second.
 //
 // Observation: float32[24]: angle of the hull (rad), angular velocity (rad in 0.04 s), velocities
 // (scaled); for each leg: angle of the hip, its speed (of 4 rad/s), angle of the knee plus 1, its

@@ -1,7 +1,7 @@
 // LunarLander: land between two flags with a main engine and two side engines.
 //
 // Dynamics, observations and rewards as in Gymnasium's LunarLander-v3 and LunarLanderContinuous-v3,
-// on Box2D 2.4 (Gymnasium has 2.3). Lengths in m, of which 30 pixels make one; 50 steps per second.
+// on Box2D 2.4 (Gymnasium has 2.3). Lengths in m (30 pixels per m); 50 steps per second.
 //
 // Observation: float32[8]: x and y of the lander relative to the pad (in half widths of the picture
 // and half heights), velocities (scaled likewise), angle (rad), angular velocity (rad in 0.4 s),
