@@ -67,7 +67,7 @@ class ConnectionGate {
 
   // Binds and listens; peers wait until Start(). "0.0.0.0" and "[::]" both stand for all addresses
   // of the machine, of both kinds.
-  //   kAlreadyExists  somebody listens there
+  //   kAlreadyExists  there is a listener already
   //   kUnavailable    the machine has no such address, or no descriptor
   static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(const LinkAddress& endpoint,
                                                                 const ConnectionBounds& bounds);

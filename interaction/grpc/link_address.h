@@ -50,7 +50,7 @@ Remote RemoteOf(const sockaddr_storage& storage);
 // Binds, listens, and returns the non-blocking socket. The kernel receives up to `receive_bytes` of
 // each accepted connection ahead of its reader. "0.0.0.0" and "[::]" both stand for all addresses
 // of the machine, of both kinds.
-//   kAlreadyExists  somebody listens there
+//   kAlreadyExists  there is a listener already
 //   kUnavailable    the machine has no such address, or no descriptor
 absl::StatusOr<int> ListenOn(const LinkAddress& endpoint, int receive_bytes);
 // The status for `error`, a value of errno, which kept us from listening on `endpoint`.

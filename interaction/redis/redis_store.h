@@ -23,7 +23,7 @@
 // Nothing is encrypted, so the network to Redis must be private (docs/how_to/redis.md).
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
-// Errors:  those of Store, and
+// Errors:  as Store, and
 //   kUnauthenticated     of Create() only: Redis asks for a password, or refuses the one it was
 //                        given
 //   kPermissionDenied    Redis does not allow us a command

@@ -9,7 +9,7 @@
 // Ownership: owns the store below; the codec lives for ever, like all of CodecRegistry().
 // Threads:   thread-safe. Each concurrent call uses a scratch buffer, which is kept and grows to
 //            the size of the largest values.
-// Errors:    those of the store below. Get also returns kDataLoss if the bytes are not a value of a
+// Errors:    as the store below. Get also returns kDataLoss if the bytes are not a value of a
 //            compressed store, or were compressed by another codec.
 #ifndef DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_

@@ -116,7 +116,7 @@ class Transport {
   virtual ~Transport() = default;
 
   // Starts to listen at `address`.
-  //   kAlreadyExists       somebody already listens there
+  //   kAlreadyExists       there is a listener already
   //   kInvalidArgument     `address` is not an address of this transport
   //   kFailedPrecondition  the address needs credentials that are missing or invalid
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) = 0;
