@@ -16,7 +16,7 @@
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    as those of the modes. A failed call changes nothing.
+// Errors:    as for the modes. A failed call changes nothing.
 #ifndef DING_WORKER_POLICY_TD3_TD3_H_
 #define DING_WORKER_POLICY_TD3_TD3_H_
 
