@@ -60,7 +60,7 @@ inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
   return *registry;
 }
 
-// Creates a buffer, or finds its type. The errors are those of ModuleRegistry::Create(), and
+// Creates a buffer, or finds its type. Returns the errors of ModuleRegistry::Create(), and
 //   kInvalidArgument  the config has problems, all of which the message lists; or on_removed is
 //                     set, but this type cannot report removed items, or a remover, but it takes
 //                     none

@@ -78,7 +78,7 @@ class NaiveReplayBuffer : public ComposedBuffer {
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. The threads that push call the function, one at a time.
-// Errors:    those of IBuffer; all messages begin with the buffer's name.
+// Errors:    as IBuffer; all messages begin with the buffer's name.
 //
 // Example:
 //   ElasticReplayBuffer::Options options;
