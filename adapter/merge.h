@@ -32,7 +32,7 @@ LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 
 // Splits the rows of one drawn batch: learner i gets the next rows[i] rows. Returns the encoded
 // parts in the order of `rows`.
-//   kInvalidArgument  the batch has not the sum of `rows` rows
+//   kInvalidArgument  the batch does not have as many rows as `rows` adds up to
 //   others            from DecodeBatch()
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows);

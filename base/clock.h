@@ -58,8 +58,8 @@ class SimulatedClock : public Clock {
   std::atomic<int64_t> nanos_{0};
 };
 
-// The moment at which a wait ends, by the monotonic clock. If somebody sets the system clock by an
-// hour, waits end neither earlier nor later. Therefore waits take a Deadline, never an absl::Time.
+// The moment at which a wait ends, by the monotonic clock. Changes of the system clock do not make
+// a wait shorter or longer. Therefore waits take a Deadline, never an absl::Time.
 // Immutable.
 class Deadline {
  public:

@@ -46,7 +46,7 @@ absl::Status CheckThreads(int count);
 //
 // Everything that the caller did before Run() is visible to all members, and everything that they
 // did is visible to the caller afterwards. The team owns its threads and joins them. While one
-// thread runs work, that of another one is done by its caller alone.
+// thread runs work, a second thread's Run() does its work on that second thread alone.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(const auto team, ThreadTeam::Create(2, "learning"));

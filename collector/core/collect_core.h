@@ -20,7 +20,7 @@
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive
 // it.
 // Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
-// Errors:    those of Create() and of what ISerialCollector asks for name the collector. Those of
+// Errors:    errors of Create() and of the ISerialCollector functions name the collector. Errors of
 //            the steps of a collect do not: Collect() returns them with Annotate(status,
 //            core->deps().name). After a failed step the rows of episodes in which an env had to
 //            answer are dropped, and the other rows stay.
@@ -184,7 +184,7 @@ class CollectCore {
   void DropHeldRowsIfOnPolicy(int player);
   // Passes the data through GetTrainSample() of the policy.
   absl::Status MakeTrainSamples(int player, SegmentBatch* data);
-  // Drops all rows, because no running episode is to be continued.
+  // Drops all rows, because no running episode will continue.
   absl::Status DropAllRows();
   // Returns the episodes that finished since the last call, env by env; call it after Take(), which
   // counts their rows. Keeps them for the log if `record`.
