@@ -298,7 +298,7 @@ class ScopedRegistration {
 #define DING_REGISTER(registry, name, factory, ...) \
   DING_REGISTER_AT_START_(Register, registry, name, factory, __VA_ARGS__)
 
-// Likewise, but takes the place of what is registered under `name`.
+// Likewise, but replaces the entry registered under `name`.
 #define DING_REPLACE(registry, name, factory, ...) \
   DING_REGISTER_AT_START_(Replace, registry, name, factory, __VA_ARGS__)
 

@@ -61,7 +61,7 @@ class SampledDataAttrMonitor {
   // Adds a sentence for each option that is out of range.
   static void AppendProblems(const Options& options, std::vector<std::string>* problems);
 
-  // `options` must have no problems. `name` is that of the buffer. `metrics` must not be null.
+  // `options` must have no problems. `name` is the buffer's name. `metrics` must not be null.
   SampledDataAttrMonitor(const Options& options, absl::string_view name,
                          std::shared_ptr<MetricSink> metrics);
 

@@ -56,7 +56,7 @@ class FrameStack {
   int frames_ = 1;
 };
 
-// Returns the shape of one frame: that of the field without the axis.
+// Returns the shape of one frame: the field's shape without the axis.
 Shape FrameShape(const FieldSpec& field);
 
 // The largest capacity of a store; links are 32 bits wide.

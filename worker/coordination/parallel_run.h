@@ -70,7 +70,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
 // `store_url`. This is for a machine that shares only the store with the one on which the run was
 // begun.
 //   kNotFound       the store has no such run
-//   kAlreadyExists  the folder exists and is not that of a run
+//   kAlreadyExists  the folder exists and is not a run folder
 absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir);
 
 // Cleans up after a run whose coordinator has died without a successor: removes the run's folder in

@@ -63,7 +63,7 @@ absl::StatusOr<SavedRun> ReadSavedRun(const std::string& exp_dir);
 std::string PrintRunFile(const google::protobuf::Message& message);
 
 // Invents a readable name for the run in `exp_dir`, which is unique on this machine, and derives
-// the place of its data. `store_url` is that of the config; empty: the memory of this machine.
+// the place of its data. `store_url` is the config's value; empty: the memory of this machine.
 ParallelRunInfo NameRun(const std::string& exp_dir, const std::string& store_url);
 
 // The folder in the memory of this machine that has the data of runs whose config names no store.

@@ -138,7 +138,7 @@ class RunLoop {
   absl::Status SaveLastSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
   ProgressState progress() const;
 
-  // Dependencies with which workers are created; `name` is that of the worker.
+  // Dependencies with which workers are created; `name` is the worker's name.
   ComponentDeps Deps(absl::string_view name) const;
   // Whether the run may take another batch: its budget is not spent, and no hook wants it to end.
   bool MayTrain() const;

@@ -100,7 +100,7 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
 
 // Tidies up the checkpoints of a run before it continues from the resume point at `position` (-1:
 // from its beginning): finishes or removes what a killed process left half written, and removes
-// later resume points. `folder` is that of the checkpoints.
+// later resume points. `folder` is the checkpoints' folder.
 absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
                                 absl::string_view folder = "ckpt");
 

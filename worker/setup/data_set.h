@@ -46,7 +46,7 @@ struct DataSet {
   std::string description;  // for the log: "45 episodes (22500 rows) to learn from, ..."
 };
 
-// Loads and splits a data set. `env` may be null: the spaces are then those of the file.
+// Loads and splits a data set. `env` may be null: the spaces then come from the file.
 //   kNotFound, kDataLoss, kFailedPrecondition  as from ReadEpisodes
 //   kInvalidArgument  it has no episodes and no replay buffer, has fewer than 2 episodes, has other
 //                     spaces than the env (lists the differences), or has an action that does not
