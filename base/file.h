@@ -54,7 +54,7 @@ class OpenFile {
   mode_t mode_;
 };
 
-// Opens a file that another user may have put there, like open(2) with the same `flags` and
+// Opens a file that this process may not have made, like open(2) with the same `flags` and
 // `mode`. It never waits: for a FIFO, a device, a folder or a socket it returns an error that says
 // what was found. Our code opens every existing file with this function.
 //   kInvalidArgument   the path is not a regular file; with O_NOFOLLOW, it is a symbolic link

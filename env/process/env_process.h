@@ -212,7 +212,7 @@ void NotifyAnswer(ProcessMemory::Manager* manager);
 // Returns an error that says why `child`, which ran envs, has ended, with the last 5 lines that it
 // wrote to stderr. `kill_cause` is why the manager killed it, or OK.
 //   kResourceExhausted  the child passed memory_limit_mb
-//   kUnavailable        it exited, or another process killed it
+//   kUnavailable        it exited, or something other than the manager killed it
 //   other               the code of `kill_cause`
 absl::Status WhyProcessEnded(const ForkServer& server, int child, int64_t memory_limit_mb,
                              const absl::Status& kill_cause);

@@ -26,7 +26,6 @@
 namespace ding {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& type, const std::string& message,
