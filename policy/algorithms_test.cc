@@ -163,6 +163,31 @@ std::vector<AlgorithmCase> Algorithms() {
 
 DING_TEST_ALGORITHMS(All, Algorithms());
 
+// Algorithms whose losses have no targets that depend on the parameters, with smooth networks.
+std::vector<AlgorithmCase> SmoothAlgorithms() {
+  const LossGradient critic = {"critic_loss", "critic/", "critic_optimizer/"};
+  const LossGradient actor = {"actor_loss", "model/actor/", "actor_optimizer/"};
+  std::vector<AlgorithmCase> algorithms = {
+      {"dqn", Config("dqn", "DqnConfig", "model { encoder_hidden_size: [16, 8] }")},
+      {"cql", Config("cql", "CqlConfig", absl::StrCat(kDqn, " alpha: 0.5"))},
+      OnPolicy("ppo", "PpoConfig", "epoch_per_collect: 2 adv_norm: false"),
+      SquashedPpo(),
+      OnPolicy("a2c", "A2cConfig"),
+      Imitation(),
+      Continuous("sac", "SacConfig"),
+      Continuous("td3", "Td3Config", "actor_update_freq: 1")};
+  for (AlgorithmCase& c : algorithms) {
+    c.losses = {{}};
+    if (c.name == "sac" || c.name == "td3") c.losses = {critic, actor};
+    c.config = absl::StrReplaceAll(
+        c.config, {{"encoder_hidden_size", "activation: TANH encoder_hidden_size"}});
+  }
+  return algorithms;
+}
+
+INSTANTIATE_TEST_SUITE_P(Smooth, AlgorithmConformance, testing::ValuesIn(SmoothAlgorithms()),
+                         testing::PrintToStringParamName());
+
 // Algorithms that choose among the legal actions only.
 std::vector<AlgorithmCase> MaskedAlgorithms() {
   std::vector<AlgorithmCase> algorithms = {

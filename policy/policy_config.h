@@ -85,6 +85,20 @@ ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const Po
     return describe(policy, config, action);
   };
 }
+// Likewise for an algorithm whose parameters have those of another one in a field:
+//   DescriberOf(DescribeQActor, &CqlConfig::dqn)
+template <typename Base, typename Config>
+ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const PolicyConfig&,
+                                                                        const Base&,
+                                                                        const Spec& action),
+                           const Base& (Config::*base)() const) {
+  return [describe, base](const PolicyConfig& policy,
+                          const Spec& action) -> absl::StatusOr<ActorDescription> {
+    Config config;
+    DING_RETURN_IF_ERROR(UnpackParams(policy, &config));
+    return describe(policy, (config.*base)(), action);
+  };
+}
 
 // A field that may change. Its values are in [least, most], and above `least` if `above` is set.
 struct ChangingField {

@@ -26,9 +26,9 @@ PUBLIC = '//visibility:public'
 PAGES = ['README.md', 'docs/**/*.md', 'examples/*/README.md']
 SOURCES = [
     'examples/*/BUILD', 'examples/workspace/programs/BUILD', 'examples/*/WORKSPACE', 'examples/*/*.sh',
-    'examples/*/*.textproto', 'tools/new_env_templates/*.in'
+    'examples/*/*.textproto', 'examples/own_policies/*/BUILD', 'tools/new_env_templates/*.in', 'tools/new_policy_templates/*.in'
 ]
-INCLUDERS = ['examples/**/*.h', 'examples/**/*.cc', 'tools/new_env_templates/*.in']
+INCLUDERS = ['examples/**/*.h', 'examples/**/*.cc', 'tools/new_env_templates/*.in', 'tools/new_policy_templates/*/*.in']
 # Packages that the pages' own commands write, for example tools/new_env.
 WRITTEN = re.compile(r'^//my_maze:')
 # Pages of a package that have another name than the package.

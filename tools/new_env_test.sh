@@ -92,7 +92,7 @@ sed -n 's/^.* needs: //p' stderr >>module/MODULE.bazel
 
 # In this workspace (a copy of what of it matters): the rules and names of the house.
 mkdir -p house/tools house/env
-cp -r "$new_env" "$(dirname "$new_env")/lib.sh" "$(dirname "$new_env")/new_env_templates" house/tools
+cp -r "$new_env" "$(dirname "$new_env")/lib.sh" "$(dirname "$new_env")/new_module.sh" "$(dirname "$new_env")/new_env_templates" house/tools
 touch house/WORKSPACE
 house/tools/new_env Maze --folder=house/env/maze >stdout
 grep -q '^#include "ding_worker/env/maze/maze.h"$' house/env/maze/maze.cc || fail "wrong include in the house"

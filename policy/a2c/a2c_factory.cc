@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
 
 DING_REGISTER(PolicyRegistry(), "a2c", Create,
               "A2C: on-policy, one step per collect; discrete and continuous actions");
-DING_REGISTER(ActorDescriberRegistry(), "a2c", DescriberOf(DescribeAnActorCritic<A2cConfig>),
+DING_REGISTER(ActorDescriberRegistry(), "a2c",
+              DescriberOf(DescribeActorCriticActor, &A2cConfig::actor_critic),
               "the actor of an actor-critic");
 
 }  // namespace

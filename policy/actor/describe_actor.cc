@@ -16,7 +16,13 @@ absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const
   const absl::StatusOr<ActorDescriber> describer = ActorDescriberRegistry().Find(config.type());
   if (!describer.ok()) {
     return absl::UnimplementedError(
-        absl::StrCat("policy '", config.type(), "' does not describe its actor"));
+        absl::StrCat("policy '", config.type(),
+                     "' does not describe its actor, and so acts only in programs that link it. "
+                     "To export it, register beside the policy how its config names the acting "
+                     "network, such as DING_REGISTER(ActorDescriberRegistry(), \"",
+                     config.type(),
+                     "\", DescriberOf(DescribeQActor, &MyConfig::dqn), \"as dqn\"), and save a "
+                     "checkpoint again"));
   }
   DING_ASSIGN_OR_RETURN(
       ActorDescription description,

@@ -145,7 +145,8 @@ void AppendOnPolicyProblems(const PolicyConfig& policy, std::vector<std::string>
   }
 }
 
-absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
+absl::StatusOr<ActorDescription> DescribeActorCriticActor(const PolicyConfig& /*policy*/,
+                                                          const ActorCriticConfig& config,
                                                           const Spec& action) {
   ActorDescription description;
   DING_RETURN_IF_ERROR(DescribeNetwork(config.model(), &description));

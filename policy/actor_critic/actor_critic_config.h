@@ -52,15 +52,9 @@ absl::StatusOr<ActorCriticParts> MakeActorCriticParts(const PolicyConfig& policy
 void AppendOnPolicyProblems(const PolicyConfig& policy, std::vector<std::string>* problems);
 
 // Describes the actor of a policy of this config with this action space.
-absl::StatusOr<ActorDescription> DescribeActorCriticActor(const ActorCriticConfig& config,
+absl::StatusOr<ActorDescription> DescribeActorCriticActor(const PolicyConfig& policy,
+                                                          const ActorCriticConfig& config,
                                                           const Spec& action);
-
-// Likewise for the parameters of an algorithm, as DescriberOf() takes it.
-template <typename Config>
-absl::StatusOr<ActorDescription> DescribeAnActorCritic(const PolicyConfig& /*policy*/,
-                                                       const Config& config, const Spec& action) {
-  return DescribeActorCriticActor(config.actor_critic(), action);
-}
 
 }  // namespace ding
 

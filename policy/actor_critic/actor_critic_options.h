@@ -5,6 +5,7 @@
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,9 +20,10 @@ namespace ding {
 
 // How an algorithm trains on the samples of a learn call.
 struct ActorCriticUpdate {
-  using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
-                                         const ActorCriticLossGradient&);
-  Loss loss = nullptr;
+  // Computes the loss of a minibatch and writes its gradients, as ComputePpoLoss() does.
+  using Loss = std::function<ActorCriticLossResult(
+      const ActorCriticLossInput&, const ActorCriticLossOptions&, const ActorCriticLossGradient&)>;
+  Loss loss;
   ActorCriticLossOptions loss_options;
   int64_t epochs = 1;  // at least 1
   // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of

@@ -14,6 +14,7 @@
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTING_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/schedule.h"
@@ -34,6 +36,10 @@
 namespace ding {
 
 inline constexpr int kMaxLearnThreads = 64;
+
+// The loss of the critics, as ComputeCriticLoss() computes it; for algorithms of your own.
+using CriticLoss = std::function<CriticLossResult(
+    const CriticLossInput&, absl::Span<float> td_error, const MutableCriticColumns& d_q)>;
 
 // The options that the off-policy algorithms with continuous actions share.
 struct ContinuousOptions {
@@ -50,6 +56,7 @@ struct ContinuousOptions {
   // They change the settings kActorRate and kCriticRate (policy/policy_modes.h), and those that the
   // algorithm adds.
   FieldSchedules schedules;
+  CriticLoss critic_loss = ComputeCriticLoss;
   std::optional<double>
       obs_clip;  // observations are normalized, and bounded by this; not set: they are not
   CollectAttributes collect;

@@ -66,11 +66,12 @@ absl::StatusOr<ContinuousParts> MakeOfflineParts(const PolicyConfig& policy, con
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
                                                          ActorHead head);
 
-// Likewise for the parameters of an algorithm, as DescriberOf() takes it.
-template <typename Config, ActorHead head>
-absl::StatusOr<ActorDescription> DescribeActorOf(const PolicyConfig& /*policy*/,
-                                                 const Config& config, const Spec& /*action*/) {
-  return DescribeContinuousActor(config.continuous(), head);
+// Likewise, as DescriberOf() takes it.
+template <ActorHead head>
+absl::StatusOr<ActorDescription> DescribeActorWith(const PolicyConfig& /*policy*/,
+                                                   const ContinuousConfig& config,
+                                                   const Spec& /*action*/) {
+  return DescribeContinuousActor(config, head);
 }
 
 // Likewise for an algorithm that learns from a data set.

@@ -238,8 +238,8 @@ absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& 
   DING_RETURN_IF_ERROR(critics_->Forward(batch.obs, action_));
   td_error_.resize(next_value_.size());
   *result =
-      ComputeCriticLoss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
-                        absl::MakeSpan(td_error_), critics_->d_q());
+      options_.critic_loss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
+                           absl::MakeSpan(td_error_), critics_->d_q());
   if (std::isfinite(result->loss)) return critics_->Backward();
   return LossError("the critics' loss", result->loss, td_error_);
 }

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
 DING_REGISTER(PolicyRegistry(), "cql", Create,
               "discrete CQL: DQN on recorded episodes, with a conservative penalty");
 
-DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActorOf<CqlConfig>),
+DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActor, &CqlConfig::dqn),
               "greedy by Q values");
 
 }  // namespace

@@ -42,15 +42,15 @@ class DqnLearn : public QLearnMode {
   absl::StatusOr<QLoss> ComputeLoss(const Batch& data) override {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
     DrawRandomNumbers();
-    DING_RETURN_IF_ERROR(ComputeNext(batch.next_obs, batch.discount));
+    DING_RETURN_IF_ERROR(ComputeTarget(batch));
     Network& online = network().network();
     DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(data.rows()));
     DING_RETURN_IF_ERROR(online.Forward(network().Inputs(batch.obs), outputs));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(data.rows()));
     td_error_.resize(static_cast<size_t>(data.rows()));
     const TdLossResult result = network().head().ComputeLoss(
-        {outputs.column<float>(0), batch.action.column<int64_t>(0), batch.reward, batch.discount,
-         next_, batch.weight, network().MaskOf(batch.obs)},
+        {outputs.column<float>(0), batch.action.column<int64_t>(0), reward_, batch.discount, next_,
+         batch.weight, network().MaskOf(batch.obs)},
         absl::MakeSpan(td_error_), d_outputs.column<float>(0));
     if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online.Backward(d_outputs));
     return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows(), td_error_, {}};
@@ -65,24 +65,30 @@ class DqnLearn : public QLearnMode {
     }
   }
 
-  // Writes to next_ what the target network computes of next_obs for the best action there.
-  absl::Status ComputeNext(const ColumnsView& next_obs, absl::Span<const float> discount) {
-    const absl::Span<const uint8_t> mask = network().MaskOf(next_obs);
-    DING_RETURN_IF_ERROR(network().CheckCanBootstrap(mask, discount));
-    const ColumnsView inputs = network().Inputs(next_obs);
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_outputs,
-                          next_target_outputs_.Rows(next_obs.rows()));
-    DING_RETURN_IF_ERROR(target().Infer(inputs, target_outputs));
-    MutableColumnsView chooser = target_outputs;
+  // Writes reward_ and next_.
+  absl::Status ComputeTarget(const TransitionView& batch) {
+    const absl::Span<const uint8_t> next_mask = network().MaskOf(batch.next_obs);
+    DING_RETURN_IF_ERROR(network().CheckCanBootstrap(next_mask, batch.discount));
+    const ColumnsView inputs = network().Inputs(batch.next_obs);
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView next, next_target_outputs_.Rows(inputs.rows()));
+    DING_RETURN_IF_ERROR(target().Infer(inputs, next));
+    MutableColumnsView chooser = next;
     if (options().double_q) {
-      DING_ASSIGN_OR_RETURN(chooser, next_outputs_.Rows(next_obs.rows()));
+      DING_ASSIGN_OR_RETURN(chooser, next_outputs_.Rows(inputs.rows()));
       DING_RETURN_IF_ERROR(network().network().Infer(inputs, chooser));
     }
-    const absl::Span<const float> outputs = target_outputs.column<float>(0);
-    next_.resize(outputs.size() / static_cast<size_t>(network().num_actions()));
-    SelectDoubleQValue(network().head().Values(chooser.column<float>(0), &next_q_), outputs,
-                       network().num_actions(), absl::MakeSpan(next_), mask);
-    return absl::OkStatus();
+    const auto target_of_obs = [&]() -> absl::StatusOr<absl::Span<const float>> {
+      DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, outputs_.Rows(batch.obs.rows()));
+      DING_RETURN_IF_ERROR(target().Infer(network().Inputs(batch.obs), outputs));
+      return outputs.column<float>(0);
+    };
+    reward_.assign(batch.reward.begin(), batch.reward.end());
+    next_.resize(next.column<float>(0).size() / static_cast<size_t>(network().num_actions()));
+    return network().head().ComputeTarget(
+        {network().num_actions(), batch.action.column<int64_t>(0), batch.discount,
+         chooser.column<float>(0), next.column<float>(0), next_mask, network().MaskOf(batch.obs),
+         target_of_obs},
+        absl::MakeSpan(reward_), absl::MakeSpan(next_));
   }
 
   uint64_t noise_seed_;
@@ -92,7 +98,7 @@ class DqnLearn : public QLearnMode {
   ScratchColumns d_outputs_;
   ScratchColumns next_outputs_;
   ScratchColumns next_target_outputs_;
-  std::vector<float> next_q_;  // [B, A], unless the outputs are the values
+  std::vector<float> reward_;  // [B]
   std::vector<float> next_;    // [B, W]
   std::vector<float> td_error_;
 };

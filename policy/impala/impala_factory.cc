@@ -55,7 +55,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
 
 DING_REGISTER(PolicyRegistry(), "impala", Create,
               "IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions");
-DING_REGISTER(ActorDescriberRegistry(), "impala", DescriberOf(DescribeAnActorCritic<ImpalaConfig>),
+DING_REGISTER(ActorDescriberRegistry(), "impala",
+              DescriberOf(DescribeActorCriticActor, &ImpalaConfig::actor_critic),
               "the actor of an actor-critic");
 
 }  // namespace

@@ -31,69 +31,16 @@ void CheckLengths(const ActorCriticLossInput& input, const ActorCriticLossGradie
       << "gradients of different lengths for " << rows << " rows";
 }
 
-// A term of a sum, and its derivative.
-struct Term {
-  double value;
-  double slope;
-};
-
-// The term of PPO and its derivative by log_prob.
-Term PpoTerm(double ratio, double advantage, double clip) {
-  const double clipped = std::clamp(ratio, 1 - clip, 1 + clip) * advantage;
-  // The clipped term does not depend on the ratio.
-  if (clipped < ratio * advantage) return {-clipped, 0};
-  return {-ratio * advantage, -ratio * advantage};
-}
-
 // The term of the value loss and its derivative by value.
-Term ValueTerm(double value, double old_value, double target, double clip) {
+PolicyTerm ValueTerm(double value, double old_value, double target, double clip) {
   const double error = value - target;
-  const Term plain = {0.5 * error * error, error};
+  const PolicyTerm plain = {0.5 * error * error, error};
   if (clip <= 0) return plain;
   const double move = std::clamp(value - old_value, -clip, clip);
   const double clipped_error = old_value + move - target;
   const double clipped = 0.5 * clipped_error * clipped_error;
   if (clipped <= plain.value) return plain;
   return {clipped, std::abs(value - old_value) < clip ? clipped_error : 0};
-}
-
-// Computes the loss; `term(i, ratio)` returns the term of the policy.
-template <typename F>
-ActorCriticLossResult Compute(const ActorCriticLossInput& input,
-                              const ActorCriticLossOptions& options,
-                              const ActorCriticLossGradient& gradient, const F& term) {
-  CheckLengths(input, gradient);
-  const double rows = CountRows(input.log_prob.size(), input.mask);
-  DING_CHECK(rows > 0) << "all " << input.log_prob.size() << " rows are padding";
-  const double scale = 1.0 / rows;
-  ActorCriticLossResult sum;
-  for (size_t i = 0; i < input.log_prob.size(); ++i) {
-    if (IsPadding(input.mask, i)) {
-      gradient.d_log_prob[i] = gradient.d_value[i] = gradient.d_entropy[i] = 0;
-      continue;
-    }
-    const double log_ratio = static_cast<double>(input.log_prob[i]) - input.old_log_prob[i];
-    const double ratio = std::exp(log_ratio);
-    const Term policy = term(i, ratio);
-    const Term value =
-        ValueTerm(input.value[i], input.old_value[i], input.returns[i], options.value_clip);
-    gradient.d_log_prob[i] = static_cast<float>(scale * policy.slope);
-    gradient.d_value[i] = static_cast<float>(scale * options.value_coef * value.slope);
-    gradient.d_entropy[i] = static_cast<float>(-scale * options.entropy_coef);
-    sum.policy_loss += policy.value;
-    sum.value_loss += value.value;
-    sum.entropy += input.entropy[i];
-    sum.approx_kl += ratio - 1 - log_ratio;
-    if (std::abs(ratio - 1) > options.ratio_clip) sum.clip_fraction += 1;
-  }
-  sum.policy_loss *= scale;
-  sum.value_loss *= scale;
-  sum.entropy *= scale;
-  sum.approx_kl *= scale;
-  sum.clip_fraction *= scale;
-  sum.loss =
-      sum.policy_loss + options.value_coef * sum.value_loss - options.entropy_coef * sum.entropy;
-  return sum;
 }
 
 void CheckLengths(const ImpalaLossInput& input, const ImpalaLossOutput& output) {
@@ -122,10 +69,55 @@ void ComputeTargets(const VTraceInput& rows, const ImpalaLossOptions& options, s
 
 }  // namespace
 
+ActorCriticLossResult ComputeActorCriticLoss(
+    const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
+    const ActorCriticLossGradient& gradient,
+    absl::FunctionRef<PolicyTerm(size_t row, double ratio)> term) {
+  CheckLengths(input, gradient);
+  const double rows = CountRows(input.log_prob.size(), input.mask);
+  DING_CHECK(rows > 0) << "all " << input.log_prob.size() << " rows are padding";
+  const double scale = 1.0 / rows;
+  ActorCriticLossResult sum;
+  for (size_t i = 0; i < input.log_prob.size(); ++i) {
+    if (IsPadding(input.mask, i)) {
+      gradient.d_log_prob[i] = gradient.d_value[i] = gradient.d_entropy[i] = 0;
+      continue;
+    }
+    const double log_ratio = static_cast<double>(input.log_prob[i]) - input.old_log_prob[i];
+    const double ratio = std::exp(log_ratio);
+    const PolicyTerm policy = term(i, ratio);
+    const PolicyTerm value =
+        ValueTerm(input.value[i], input.old_value[i], input.returns[i], options.value_clip);
+    gradient.d_log_prob[i] = static_cast<float>(scale * policy.slope);
+    gradient.d_value[i] = static_cast<float>(scale * options.value_coef * value.slope);
+    gradient.d_entropy[i] = static_cast<float>(-scale * options.entropy_coef);
+    sum.policy_loss += policy.value;
+    sum.value_loss += value.value;
+    sum.entropy += input.entropy[i];
+    sum.approx_kl += ratio - 1 - log_ratio;
+    if (std::abs(ratio - 1) > options.ratio_clip) sum.clip_fraction += 1;
+  }
+  sum.policy_loss *= scale;
+  sum.value_loss *= scale;
+  sum.entropy *= scale;
+  sum.approx_kl *= scale;
+  sum.clip_fraction *= scale;
+  sum.loss =
+      sum.policy_loss + options.value_coef * sum.value_loss - options.entropy_coef * sum.entropy;
+  return sum;
+}
+
+PolicyTerm PpoTerm(double ratio, double advantage, double ratio_clip) {
+  const double clipped = std::clamp(ratio, 1 - ratio_clip, 1 + ratio_clip) * advantage;
+  // The clipped term does not depend on the ratio.
+  if (clipped < ratio * advantage) return {-clipped, 0};
+  return {-ratio * advantage, -ratio * advantage};
+}
+
 ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient) {
-  return Compute(input, options, gradient, [&](size_t i, double ratio) {
+  return ComputeActorCriticLoss(input, options, gradient, [&](size_t i, double ratio) {
     return PpoTerm(ratio, input.advantage[i], options.ratio_clip);
   });
 }
@@ -133,8 +125,8 @@ ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
 ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient) {
-  ActorCriticLossResult result =
-      Compute(input, options, gradient, [&input](size_t i, double /*ratio*/) -> Term {
+  ActorCriticLossResult result = ComputeActorCriticLoss(
+      input, options, gradient, [&input](size_t i, double /*ratio*/) -> PolicyTerm {
         const double advantage = input.advantage[i];
         return {-advantage * input.log_prob[i], -advantage};
       });

@@ -10,8 +10,10 @@
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/returns.h"
 
@@ -67,6 +69,23 @@ struct ActorCriticLossResult {
   double approx_kl = 0;      // between the policy that acted and the current one
   double clip_fraction = 0;  // share of rows whose ratio is outside 1 +- e; 0 for A2C
 };
+
+// The term of a row in B policy_loss, and its derivative by log_prob_i.
+struct PolicyTerm {
+  double value = 0;
+  double slope = 0;
+};
+
+// Computes the loss of an algorithm whose policy_loss is 1/B sum_i term(i, r_i).value, and its
+// gradients. An algorithm of your own calls it with a term of its own. A function of the ratio
+// r_i = exp(log_prob_i - old_log_prob_i) has the slope r_i d value / d r_i.
+ActorCriticLossResult ComputeActorCriticLoss(
+    const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
+    const ActorCriticLossGradient& gradient,
+    absl::FunctionRef<PolicyTerm(size_t row, double ratio)> term);
+
+// The term of PPO: -min(r A, clip(r, 1 - e, 1 + e) A).
+PolicyTerm PpoTerm(double ratio, double advantage, double ratio_clip);
 
 ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "ding_worker/policy/loss/actor_critic_loss.h"
-
 namespace ding {
 
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
@@ -11,8 +9,8 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Net
                                                              SpecPtr observation, SpecPtr action,
                                                              const PpoOptions& options) {
   ActorCriticPolicyOptions policy = options.policy;
-  policy.name = "ppo";
-  policy.update.loss = ComputePpoLoss;
+  if (policy.name.empty()) policy.name = "ppo";
+  policy.update.loss = options.loss;
   policy.update.loss_options.ratio_clip = options.ratio_clip;
   policy.update.loss_options.value_clip = options.value_clip;
   policy.update.epochs = options.epochs;

@@ -17,19 +17,22 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
+#include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
 
 struct PpoOptions {
-  ActorCriticPolicyOptions policy;  // all but `name`; of `update` only the coefficients
-  int64_t epochs = 10;              // passes over the samples of a learn call, at least 1
-  int64_t minibatch_size = 64;      // samples, at least 1
-  double ratio_clip = 0.2;          // above 0
-  double value_clip = 0;            // 0: the value loss is not clipped
-  bool normalize_adv = true;        // normalizes the advantages of each minibatch
-  double max_kl = 0;                // a learn call ends above this KL divergence; 0: no limit
+  ActorCriticPolicyOptions policy;  // of `update` only the coefficients; `name` "": "ppo"
+  ActorCriticUpdate::Loss loss = ComputePpoLoss;  // for an algorithm of your own
+  int64_t epochs = 10;          // passes over the samples of a learn call, at least 1
+  int64_t minibatch_size = 64;  // samples, at least 1
+  double ratio_clip = 0.2;      // above 0
+  double value_clip = 0;        // 0: the value loss is not clipped
+  bool normalize_adv = true;    // normalizes the advantages of each minibatch
+  double max_kl = 0;            // a learn call ends above this KL divergence; 0: no limit
   // As in ActorCriticUpdate.
   std::optional<double> target_entropy;
   double entropy_weight_rate = 0.01;

@@ -1,4 +1,5 @@
-// Registers policy type "ppo".
+#include "ding_worker/policy/ppo/ppo_factory.h"
+
 #include <limits>
 #include <memory>
 #include <string>
@@ -61,13 +62,18 @@ std::vector<std::string> FindProblems(const PolicyConfig& policy, const PpoConfi
   return problems;
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const PpoConfig& config,
-                                               const PolicyContext& context) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> CreatePpoPolicy(const PolicyConfig& policy,
+                                                        const PpoConfig& config,
+                                                        const PolicyContext& context,
+                                                        ActorCriticUpdate::Loss loss) {
   DING_ASSIGN_OR_RETURN(ActorCriticParts parts,
                         MakeActorCriticParts(policy, config.actor_critic(), context,
                                              FieldsOf(config), FindProblems(policy, config)));
   PpoOptions options;
   options.policy = std::move(parts.options);
+  options.loss = std::move(loss);
   options.epochs = config.epoch_per_collect();
   options.minibatch_size = policy.batch_size();
   options.ratio_clip = config.clip_ratio();
@@ -80,10 +86,22 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
                    context.action, options);
 }
 
+absl::StatusOr<ActorDescription> DescribePpoActor(const PolicyConfig& policy,
+                                                  const PpoConfig& config, const Spec& action) {
+  return DescribeActorCriticActor(policy, config.actor_critic(), action);
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const PpoConfig& config,
+                                               const PolicyContext& context) {
+  return CreatePpoPolicy(policy, config, context);
+}
+
 DING_REGISTER(
     PolicyRegistry(), "ppo", Create,
     "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions");
-DING_REGISTER(ActorDescriberRegistry(), "ppo", DescriberOf(DescribeAnActorCritic<PpoConfig>),
+DING_REGISTER(ActorDescriberRegistry(), "ppo", DescriberOf(DescribePpoActor),
               "the actor of an actor-critic");
 
 }  // namespace

@@ -60,12 +60,6 @@ class QPolicyMaker {
 // schedule of "eps", which a description cannot hold.
 absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy, const DqnConfig& config,
                                                 const Spec& action);
-// Likewise for the parameters of an algorithm, as DescriberOf() takes it.
-template <typename Config>
-absl::StatusOr<ActorDescription> DescribeQActorOf(const PolicyConfig& policy, const Config& config,
-                                                  const Spec& action) {
-  return DescribeQActor(policy, config.dqn(), action);
-}
 
 }  // namespace ding
 

@@ -26,6 +26,13 @@ absl::Status CheckOutputs(const Network& network, const Shape& shape, absl::stri
 
 }  // namespace
 
+absl::Status QHead::ComputeTarget(const QTargetInput& input, absl::Span<float> /*reward*/,
+                                  absl::Span<float> next) {
+  SelectDoubleQValue(Values(input.chooser, &chooser_values_), input.next, input.num_actions, next,
+                     input.next_mask);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algorithm) {
   if (action.size() == 1 && action.field(0).name == "action" && action.field(0).is_discrete() &&
       action.field(0).dtype == DType::kInt64 && action.field(0).num_elements() == 1) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -24,25 +25,41 @@ namespace ding {
 
 // The columns of a loss; W is the number of outputs of an action.
 struct QHeadInput {
-  absl::Span<const float> outputs;   // [B, A, W] of the online network for obs
-  absl::Span<const int64_t> action;  // [B] the actions taken
-  absl::Span<const float> reward;    // [B] summed over the n-step window
-  absl::Span<const float> discount;  // [B] 0: terminated within the window
-  absl::Span<const float> next;      // [B, W] of the target network for the action of the bootstrap
+  absl::Span<const float> outputs;      // [B, A, W] of the online network for obs
+  absl::Span<const int64_t> action;     // [B] the actions taken
+  absl::Span<const float> reward;       // [B] summed over the n-step window, of ComputeTarget()
+  absl::Span<const float> discount;     // [B] 0: terminated within the window
+  absl::Span<const float> next;         // [B, W] of ComputeTarget()
   absl::Span<const float> weight = {};  // [B], or empty: all 1
   absl::Span<const uint8_t> mask =
       {};  // [B, A] of the legal actions in obs, or empty: all are legal
 };
 
-// What the outputs of a Q network mean: how the value of an action follows from them, and the loss
-// that trains them. Acting, double Q-learning, target network, optimizer and reports are the same
-// for all heads.
+// The columns that a target is made of.
+struct QTargetInput {
+  int64_t num_actions = 0;              // A
+  absl::Span<const int64_t> action;     // [B] the actions taken in obs
+  absl::Span<const float> discount;     // [B] 0: terminated within the window
+  absl::Span<const float> chooser;      // [B, A, W] for next_obs: of the online network with double
+                                        // Q-learning, else of the target network
+  absl::Span<const float> next;         // [B, A, W] of the target network for next_obs
+  absl::Span<const uint8_t> next_mask;  // [B, A] of the legal actions in next_obs; empty: all
+  absl::Span<const uint8_t> mask;       // likewise in obs
+  // Computes the outputs [B, A, W] of the target network for obs, in a further pass.
+  absl::FunctionRef<absl::StatusOr<absl::Span<const float>>()> target_of_obs;
+};
+
+// What the outputs of a Q network mean: how the value of an action follows from them, and the
+// target and the loss that train them. Acting, networks, optimizer and reports are the same for all
+// heads. An algorithm of your own derives from ValueHead, and overrides its target or its loss.
 //
-//     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions, action of the bootstrap
-//                                 └── ComputeLoss(next [B, W] of that action) ──► loss, d_outputs
+//     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions
+//                                 ├── ComputeTarget() ──► reward [B], next [B, W]
+//                                 └── ComputeLoss(reward, next) ──► loss, d_outputs
 //
 // An action has W outputs: its value (ValueHead below), or the parameters of the distribution of
-// its return (policy/distributional).
+// its return (policy/distributional). R2D2 has a target and a loss of its own
+// (policy/loss/r2d2_loss.h).
 //
 // Threads: thread-compatible.
 class QHead {
@@ -56,11 +73,20 @@ class QHead {
   virtual absl::Span<const float> Values(absl::Span<const float> outputs,
                                          std::vector<float>* memory) = 0;
 
+  // Writes to `next` [B, W] what the bootstrap of each row is made of, and may change `reward` [B].
+  // No gradient flows into them. By default `next` has the outputs of the best legal action by the
+  // values of `chooser`; 0 for a row without one, whose discount is 0. An error ends the iteration.
+  virtual absl::Status ComputeTarget(const QTargetInput& input, absl::Span<float> reward,
+                                     absl::Span<float> next);
+
   // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] what priorities and
   // reports are made of: the head says what it is. A loss that is not finite says that the data or
   // outputs are not.
   virtual TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
                                    absl::Span<float> d_outputs) = 0;
+
+ private:
+  std::vector<float> chooser_values_;  // [B, A], unless the outputs are the values
 };
 
 // The output of an action is its value (policy/loss/td_loss.h).

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
 DING_REGISTER(PolicyRegistry(), "r2d2", Create,
               "R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions");
 
-DING_REGISTER(ActorDescriberRegistry(), "r2d2", DescriberOf(DescribeQActorOf<R2d2Config>),
+DING_REGISTER(ActorDescriberRegistry(), "r2d2", DescriberOf(DescribeQActor, &R2d2Config::dqn),
               "epsilon-greedy by recurrent Q values");
 
 }  // namespace

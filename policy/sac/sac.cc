@@ -27,7 +27,6 @@
 namespace ding {
 namespace {
 
-constexpr char kName[] = "sac";
 constexpr Rng::Purpose kSubset("policy/subset");
 // The fields of the actor's outputs.
 constexpr int kMean = 0;
@@ -82,7 +81,7 @@ class SacLearnMode : public ContinuousLearnMode {
     Sample(outputs, noise, value.size());
     DING_RETURN_IF_ERROR(targets().Infer(batch.next_obs, action_));
     MinOverCritics(targets().q(), TargetMembers(), value);
-    SubtractEntropyCost(log_prob_, temperature_->alpha(), value);
+    SubtractEntropyCost(cost_, temperature_->alpha(), value);
     return absl::OkStatus();
   }
 
@@ -95,24 +94,33 @@ class SacLearnMode : public ContinuousLearnMode {
     DING_RETURN_IF_ERROR(critics().Forward(batch.obs, action_));
     d_log_prob_.resize(rows);
     const SacActorLossResult result =
-        ComputeSacActorLoss(critics().q(), log_prob_, temperature_->alpha(),
-                            options_.actor_reduction, critics().d_q(), absl::MakeSpan(d_log_prob_));
+        ComputeSacActorLoss(critics().q(), cost_, temperature_->alpha(), options_.actor_reduction,
+                            critics().d_q(), absl::MakeSpan(d_log_prob_));
+    for (size_t row = 0; row < slope_.size(); ++row) d_log_prob_[row] *= slope_[row];
     d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardToActions(absl::MakeSpan(d_action_)));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
     distribution_.Backward(d_action_, d_log_prob_, d_outputs.column<float>(kMean),
                            d_outputs.column<float>(kLogStd));
-    scalars->Set("entropy", temperature_->ComputeGradient(log_prob_));
+    scalars->Set("entropy", temperature_->ComputeGradient(cost_));
     DING_RETURN_IF_ERROR(actor().network().Backward(d_outputs));
     return result.loss;
   }
 
-  // Draws action_ and log_prob_ from the distributions of these rows.
+  // Draws action_ and log_prob_ from the distributions of these rows, and computes cost_.
   void Sample(const ColumnsView& outputs, absl::Span<const float> noise, size_t rows) {
     action_.resize(noise.size());
     log_prob_.resize(rows);
     distribution_.Sample(outputs.column<float>(kMean), outputs.column<float>(kLogStd), noise,
                          absl::MakeSpan(action_), absl::MakeSpan(log_prob_));
+    cost_ = log_prob_;
+    if (options_.entropy_cost == nullptr) return;
+    slope_.resize(rows);
+    for (size_t row = 0; row < rows; ++row) {
+      const EntropyCost cost = options_.entropy_cost(log_prob_[row]);
+      cost_[row] = static_cast<float>(cost.value);
+      slope_[row] = static_cast<float>(cost.slope);
+    }
   }
 
   // The critics of the bootstrap value in this iteration, the same in all learners of a group: the
@@ -142,6 +150,8 @@ class SacLearnMode : public ContinuousLearnMode {
   std::vector<int> members_;
   std::vector<float> action_;
   std::vector<float> log_prob_;
+  std::vector<float> cost_;   // of the entropy
+  std::vector<float> slope_;  // of cost_ by log_prob_; empty: 1
   std::vector<float> d_log_prob_;
   std::vector<float> d_action_;
 };
@@ -166,9 +176,10 @@ absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateSac(std::unique_ptr<Netw
                                                             std::unique_ptr<CriticEnsemble> critics,
                                                             SpecPtr action,
                                                             const SacOptions& options) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ContinuousActor> actor,
-                        ContinuousActor::Create(kName, ActorHead::kNormal, std::move(network),
-                                                std::move(action), options.base.obs_clip));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<ContinuousActor> actor,
+      ContinuousActor::Create(options.algorithm, ActorHead::kNormal, std::move(network),
+                              std::move(action), options.base.obs_clip));
   auto exploration = std::make_unique<DrawFromTheDistribution>(actor->scale().width());
   auto policy =
       std::make_unique<ContinuousPolicy>(std::move(actor), std::move(exploration), options.base);

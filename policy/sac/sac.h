@@ -21,8 +21,10 @@
 #ifndef DING_WORKER_POLICY_SAC_SAC_H_
 #define DING_WORKER_POLICY_SAC_SAC_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
@@ -35,8 +37,18 @@
 
 namespace ding {
 
+// What the temperature weights in place of log pi(a | s), for an algorithm of your own.
+struct EntropyCost {
+  double value = 0;
+  double slope = 0;  // d value / d log_prob
+};
+using EntropyCostFunction = std::function<EntropyCost(double log_prob)>;
+
 struct SacOptions {
+  std::string algorithm = "sac";  // in messages
   ContinuousOptions base;
+  // Not set: log_prob itself. The temperature keeps the mean of minus the cost at target_entropy.
+  EntropyCostFunction entropy_cost;
   double alpha = 1;  // the temperature, or its initial value; above 0
   bool learn_alpha =
       true;  // whether to learn it, so that the entropy of the actor becomes target_entropy

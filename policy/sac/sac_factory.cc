@@ -1,4 +1,5 @@
-// Registers policy type "sac".
+#include "ding_worker/policy/sac/sac_factory.h"
+
 #include <limits>
 #include <memory>
 #include <string>
@@ -47,8 +48,12 @@ std::vector<ChangingField> FieldsOf(const SacConfig& config, const PolicyContext
   return {{kAlphaRate, kAlphaRate, config.alpha_learning_rate()}, target};
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const SacConfig& config,
-                                               const PolicyContext& context) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateSacPolicy(const PolicyConfig& policy,
+                                                        const SacConfig& config,
+                                                        const PolicyContext& context,
+                                                        EntropyCostFunction entropy_cost) {
   DING_ASSIGN_OR_RETURN(
       ContinuousParts parts,
       MakeContinuousParts(
@@ -56,6 +61,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
           FieldsOf(config, context),
           {config.num_critics(), config.critic_dropout(), config.critic_layer_norm()}));
   SacOptions options;
+  options.algorithm = policy.type();
+  options.entropy_cost = std::move(entropy_cost);
   options.base = std::move(parts.options);
   options.base.actor_update_freq = config.actor_update_freq();
   options.alpha = config.alpha();
@@ -68,11 +75,22 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   return CreateSac(std::move(parts.actor), std::move(parts.critics), context.action, options);
 }
 
+absl::StatusOr<ActorDescription> DescribeSacActor(const PolicyConfig& /*policy*/,
+                                                  const SacConfig& config, const Spec& /*action*/) {
+  return DescribeContinuousActor(config.continuous(), ActorHead::kNormal);
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const SacConfig& config,
+                                               const PolicyContext& context) {
+  return CreateSacPolicy(policy, config, context);
+}
+
 DING_REGISTER(PolicyRegistry(), "sac", Create,
               "soft actor-critic: learned temperature, ensembles of critics; continuous actions");
 
-DING_REGISTER(ActorDescriberRegistry(), "sac",
-              (DescriberOf(DescribeActorOf<SacConfig, ActorHead::kNormal>)),
+DING_REGISTER(ActorDescriberRegistry(), "sac", DescriberOf(DescribeSacActor),
               "a normal distribution that tanh squashes");
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Registers policy types "td3" and "ddpg".
+#include "ding_worker/policy/td3/td3_factory.h"
+
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -25,28 +26,45 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
                                                const ContinuousConfig& config,
                                                const PolicyContext& context, Td3Options options,
                                                int num_critics) {
-  const int64_t delay = options.base.actor_update_freq;
   const ChangingField noise = {kExplorationNoise, kExplorationNoise, options.exploration_noise,
                                /*collects=*/true};
   DING_ASSIGN_OR_RETURN(ContinuousParts parts,
                         MakeContinuousParts(policy, config, context, ActorHead::kMean,
                                             /*problems=*/{}, {noise}, {num_critics}));
   options.algorithm = policy.type();
+  parts.options.actor_update_freq = options.base.actor_update_freq;
+  parts.options.target_delay = options.base.actor_update_freq;
+  parts.options.critic_loss = std::move(options.base.critic_loss);
   options.base = std::move(parts.options);
-  options.base.actor_update_freq = delay;
-  options.base.target_delay = delay;
   return CreateTd3(std::move(parts.actor), std::move(parts.critics), context.action, options);
 }
 
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Policy>> CreateTd3Policy(const PolicyConfig& policy,
                                                         const Td3Config& config,
-                                                        const PolicyContext& context) {
+                                                        const PolicyContext& context,
+                                                        CriticLoss critic_loss) {
   Td3Options options;
+  options.base.critic_loss = std::move(critic_loss);
   options.exploration_noise = config.exploration_noise();
   options.target_noise = config.target_noise();
   options.target_noise_clip = config.target_noise_clip();
   options.base.actor_update_freq = config.actor_update_freq();
   return Create(policy, config.continuous(), context, options, /*num_critics=*/2);
+}
+
+absl::StatusOr<ActorDescription> DescribeTd3Actor(const PolicyConfig& /*policy*/,
+                                                  const Td3Config& config, const Spec& /*action*/) {
+  return DescribeContinuousActor(config.continuous(), ActorHead::kMean);
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateTd3(const PolicyConfig& policy,
+                                                  const Td3Config& config,
+                                                  const PolicyContext& context) {
+  return CreateTd3Policy(policy, config, context);
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateDdpgPolicy(const PolicyConfig& policy,
@@ -58,15 +76,16 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateDdpgPolicy(const PolicyConfig& pol
   return Create(policy, config.continuous(), context, options, /*num_critics=*/1);
 }
 
-DING_REGISTER(PolicyRegistry(), "td3", CreateTd3Policy,
+DING_REGISTER(PolicyRegistry(), "td3", CreateTd3,
               "TD3: twin critics, delayed deterministic actor; continuous actions");
 DING_REGISTER(PolicyRegistry(), "ddpg", CreateDdpgPolicy,
               "DDPG: one critic, deterministic actor; continuous actions");
 
-DING_REGISTER(ActorDescriberRegistry(), "td3",
-              (DescriberOf(DescribeActorOf<Td3Config, ActorHead::kMean>)), "the tanh of the mean");
+DING_REGISTER(ActorDescriberRegistry(), "td3", DescriberOf(DescribeTd3Actor),
+              "the tanh of the mean");
 DING_REGISTER(ActorDescriberRegistry(), "ddpg",
-              (DescriberOf(DescribeActorOf<DdpgConfig, ActorHead::kMean>)), "the tanh of the mean");
+              DescriberOf(DescribeActorWith<ActorHead::kMean>, &DdpgConfig::continuous),
+              "the tanh of the mean");
 
 }  // namespace
 }  // namespace ding

@@ -10,13 +10,18 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -121,6 +126,76 @@ std::vector<float> Learn(const AlgorithmCase& c, Policy* policy, int part, int p
   return values;
 }
 
+// A policy's saved state, and what its next iteration reports and does.
+struct Iteration {
+  StateDict model;
+  StateDict train;
+  std::vector<LearnStep> steps;
+};
+
+// Appends the float32 tensors whose names begin and end so.
+std::vector<float> Join(const StateDict& state, absl::string_view prefix,
+                        absl::string_view suffix = "") {
+  std::vector<float> values;
+  for (const auto& [name, tensor] : state.tensors()) {
+    if (tensor.dtype() != DType::kFloat32 || !absl::StartsWith(name, prefix) ||
+        !absl::EndsWith(name, suffix)) {
+      continue;
+    }
+    const absl::Span<const float> of_tensor = tensor.data<float>();
+    values.insert(values.end(), of_tensor.begin(), of_tensor.end());
+  }
+  return values;
+}
+
+// Copies `state` with the parameters that begin with `prefix` moved by `step` times `direction`.
+StateDict Moved(const StateDict& state, absl::string_view prefix,
+                absl::Span<const double> direction, double step) {
+  StateDict moved;
+  size_t at = 0;
+  for (const auto& [name, tensor] : state.tensors()) {
+    if (tensor.dtype() != DType::kFloat32 || !absl::StartsWith(name, prefix)) {
+      EXPECT_THAT(moved.WriteTensor(name, tensor), IsOk());
+      continue;
+    }
+    const absl::Span<const float> of_tensor = tensor.data<float>();
+    std::vector<float> values(of_tensor.begin(), of_tensor.end());
+    for (float& value : values) value += static_cast<float>(step * direction[at++]);
+    const Tensor copy = Tensor::FromSpan(tensor.shape(), absl::MakeConstSpan(values));
+    EXPECT_THAT(moved.WriteTensor(name, copy), IsOk());
+  }
+  return moved;
+}
+
+// Learns from a batch without changing a parameter. Beginning from `before` unless it is null.
+Iteration LearnInPlace(const AlgorithmCase& c, const Iteration* before) {
+  const auto policy = Create(c, 1, PolicyModes());
+  EXPECT_THAT(policy, IsOk());
+  LearnMode& learn = *(*policy)->learn_mode();
+  Iteration result;
+  if (before != nullptr) {
+    StateDict model(before->model);
+    StateDict train(before->train);
+    EXPECT_THAT(learn.LoadModel(&model), IsOk());
+    EXPECT_THAT(learn.LoadTrainState(&train), IsOk());
+  }
+  const NamedValues stand_still = {{"lr", 0},
+                                   {"actor_learning_rate", 0},
+                                   {"critic_learning_rate", 0},
+                                   {"alpha_learning_rate", 0}};
+  const Batch batch = c.make_batch(c.observation, c.action, kRows, 1);
+  EXPECT_THAT(learn.Forward(batch, stand_still, &result.steps), IsOk());
+  EXPECT_THAT(learn.SaveModel(&result.model), IsOk());
+  EXPECT_THAT(learn.SaveTrainState(&result.train), IsOk());
+  return result;
+}
+
+double Dot(absl::Span<const float> a, absl::Span<const double> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 }  // namespace
 
 std::vector<PolicyConformanceCase> PolicyCasesOf(const std::vector<AlgorithmCase>& cases) {
@@ -176,6 +251,55 @@ TEST_P(AlgorithmConformance, TwoLearnersOfHalvesEqualOneLearnerOfTheWhole) {
     }
   }
   EXPECT_GT(largest, 2e-3f) << "the parameters must change";
+}
+
+TEST_P(AlgorithmConformance, GradientsAgreeWithFiniteDifferences) {
+  const AlgorithmCase& c = GetParam();
+  if (c.losses.empty()) GTEST_SKIP() << "the case names no losses";
+  const auto policy = Create(c, 1, PolicyModes());
+  ASSERT_THAT(policy, IsOk());
+  Iteration before;
+  ASSERT_THAT((*policy)->learn_mode()->SaveModel(&before.model), IsOk());
+  ASSERT_THAT((*policy)->learn_mode()->SaveTrainState(&before.train), IsOk());
+  const Iteration learned = LearnInPlace(c, nullptr);
+  for (const LossGradient& of : c.losses) {
+    SCOPED_TRACE(of.loss);
+    // Adam's mean of n equal gradients that began with 0.
+    const std::vector<float> moment = Join(learned.train, of.optimizer, "first_moment");
+    const double share = 1 - std::pow(0.9, static_cast<double>(learned.steps.size()));
+    const bool of_model = !Join(before.model, of.parameters).empty();
+    const size_t count = Join(of_model ? before.model : before.train, of.parameters).size();
+    ASSERT_GT(count, 0u) << "no parameters begin with " << of.parameters;
+    ASSERT_EQ(moment.size(), count) << "the optimizer " << of.optimizer;
+    // The derivative of the loss in this direction.
+    const auto slope = [&](absl::Span<const double> direction) {
+      constexpr double kStep = 0.005;
+      double difference = 0;
+      for (const double step : {kStep, -kStep}) {
+        Iteration moved = before;
+        StateDict* const state = of_model ? &moved.model : &moved.train;
+        *state = Moved(*state, of.parameters, direction, step);
+        const auto loss = LearnInPlace(c, &moved).steps[0].scalars.Get(of.loss);
+        EXPECT_TRUE(loss.has_value()) << "the iteration does not report it";
+        difference += loss.value_or(0) / (2 * step);
+      }
+      return difference;
+    };
+    std::vector<double> direction(moment.begin(), moment.end());
+    const double norm = std::sqrt(Dot(moment, direction));
+    ASSERT_GT(norm, 1e-5) << "there is no gradient";
+    for (double& element : direction) element /= norm;
+    const double scale = slope(direction) / norm;
+    EXPECT_GE(scale * share, 0.98) << "the gradient is longer than the loss is steep, or has "
+                                      "another sign";
+    Rng rng(1, "policy/testing/directions");
+    for (int i = 0; i < 8; ++i) {
+      for (double& element : direction) {
+        element = rng.Normal() / std::sqrt(static_cast<double>(count));
+      }
+      EXPECT_NEAR(slope(direction), scale * Dot(moment, direction), 0.01 * scale * norm);
+    }
+  }
 }
 
 }  // namespace ding

@@ -1,9 +1,10 @@
-// Tests that every algorithm of this repository must pass beside PolicyConformance: nothing is
-// allocated while sizes repeat, and a group of two learners equals one. policy/algorithms_test.cc
-// has them all, one line each.
+// Tests that every algorithm that learns by gradients must pass beside PolicyConformance: nothing
+// is allocated while sizes repeat, a group of two learners equals one, and the gradients of the
+// named losses agree with finite differences. policy/algorithms_test.cc has the algorithms of this
+// repository, one line each.
 //
-// Only for this repository: it replaces operator new of the whole program to count allocations.
-// Other workspaces test their policies by //policy:policy_conformance.
+// It replaces operator new of the whole program to count allocations. A program that cannot have
+// that tests its policies by //policy:policy_conformance alone.
 //
 // Example:
 //   const std::vector<AlgorithmCase> kCases = {{"mine", R"(type: "mine" params { ... })"}};
@@ -26,6 +27,14 @@
 
 namespace ding {
 
+// A loss that an iteration reports, and what it trains. All names are prefixes of names in the
+// saved model and train state.
+struct LossGradient {
+  std::string loss = "total_loss";
+  std::string parameters = "model/";
+  std::string optimizer = "optimizer/";  // of these parameters, in the same order
+};
+
 struct AlgorithmCase {
   std::string name;
   std::string config;                                   // of PolicyConfig, as text
@@ -35,6 +44,11 @@ struct AlgorithmCase {
                       uint64_t seed)>
       make_batch = MakeTransitionBatch;       // likewise
   std::string needed_column = kColumnReward;  // likewise
+  // Compared with finite differences of the reported loss, up to a scale of at most 1 that all
+  // gradients of the loss share, such as that of clipping. So the networks of `config` must be
+  // smooth (activation: TANH), and all that the loss is made of must have a gradient or not depend
+  // on the parameters.
+  std::vector<LossGradient> losses = {};
 };
 
 inline std::ostream& operator<<(std::ostream& out, const AlgorithmCase& c) { return out << c.name; }
