@@ -24,6 +24,9 @@
 #include "ding_worker/env/testing/objectives_env.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
@@ -81,6 +84,28 @@ TEST_F(EnvKindsTest, PoliciesOfOneRewardAreRefusedWithoutWeights) {
       SpecOfEnv(Config(name, {"env.type=objectives", "env.reward_weights=[1, 0.5]"}),
                 Clock::Real()));
   EXPECT_TRUE(weighted.reward_shape.empty());
+}
+
+// A policy of one's own that has no modes, whatever it is asked for.
+class NoModes : public Policy {
+ public:
+  CollectMode* collect_mode() override { return nullptr; }
+  LearnMode* learn_mode() override { return nullptr; }
+  EvalMode* eval_mode() override { return nullptr; }
+  CommandMode* command_mode() override { return nullptr; }
+};
+
+TEST_F(EnvKindsTest, APolicyThatDoesNotCollectAloneIsRefused) {
+  const ScopedRegistration<PolicyCreator> registration(
+      &PolicyRegistry(), "together",
+      [](const PolicyConfig&, const PolicyContext&) -> absl::StatusOr<std::unique_ptr<Policy>> {
+        return std::make_unique<NoModes>();
+      });
+  EXPECT_THAT(
+      Refusal("cartpole_dqn_parallel_fast.textproto", {"policy={type:\"together\"}"}),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          HasSubstr("policy 'together' makes no collect mode for the process of a collector")));
 }
 
 TEST_F(EnvKindsTest, AsymmetricGamesAreRefusedInLeagues) {

@@ -101,6 +101,13 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   CollectAttributes attributes;
   if (!supervised) {
     DING_ASSIGN_OR_RETURN(collector, MakePolicy(config, env, CollectModeOnly()));
+    if (collector->collect_mode() == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "policy '", config.policy().type(),
+          "' makes no collect mode for the process of a collector, which has no learn mode "
+          "(PolicyContext::modes): it cannot run in parallel, expected a policy that makes each "
+          "mode that it is asked for without the others"));
+    }
     attributes = collector->collect_mode()->attributes();
   }
   std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
