@@ -74,9 +74,10 @@ TEST(DescribeActor, NamesWhatNoActorPlays) {
   const SpecPtr action = *MakeSpec({Discrete("action", 2)});
   PolicyConfig config;
   config.set_type("other_policy");
-  EXPECT_THAT(DescribeActor(config, *action).status(),
-              IsError(absl::StatusCode::kUnimplemented,
-                      "policy 'other_policy' does not describe its actor"));
+  EXPECT_THAT(
+      DescribeActor(config, *action).status(),
+      IsError(absl::StatusCode::kUnimplemented, "policy 'other_policy' does not describe its actor",
+              "DING_REGISTER(ActorDescriberRegistry(), \"other_policy\""));
   config.set_type("test_policy");
   config.set_batch_size(2);
   EXPECT_THAT(
