@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
@@ -20,6 +22,8 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/q_learning/q_network.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "ding_worker/policy/testing/test_networks.h"
 #include "gmock/gmock.h"
@@ -117,6 +121,46 @@ TEST_P(DqnLoss, LossAndGradientEqualTheDefinition) {
 
 INSTANTIATE_TEST_SUITE_P(DoubleAndPlain, DqnLoss, testing::Bool(),
                          [](const auto& info) { return info.param ? "Double" : "Plain"; });
+
+// Adds the target network's value of the action to the reward, and bootstraps from action 0.
+class OwnTarget : public ValueHead {
+ public:
+  absl::Status ComputeTarget(const QTargetInput& input, absl::Span<float> reward,
+                             absl::Span<float> next) override {
+    DING_ASSIGN_OR_RETURN(const absl::Span<const float> target, input.target_of_obs());
+    for (size_t row = 0; row < next.size(); ++row) {
+      const size_t begin = row * static_cast<size_t>(input.num_actions);
+      reward[row] += target[begin + static_cast<size_t>(input.action[row])];
+      next[row] = input.next[begin];
+    }
+    return absl::OkStatus();
+  }
+};
+
+TEST(Dqn, AHeadOfOnesOwnComputesTheTarget) {
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                                 *MakeSpec({Box("q", {kActions})}), 0);
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto policy,
+      DqnPolicy::Create(std::move(network), DiscreteAction(kActions), {}, /*observation=*/nullptr,
+                        {"mine", std::make_unique<OwnTarget>()}));
+  const Batch batch = Transitions(16, 5);
+  const absl::Span<const float> p = policy->network().parameters();
+  double loss = 0;
+  for (int64_t row = 0; row < batch.rows(); ++row) {
+    double next = p[kActions * kInputs];
+    for (int64_t n = 0; n < kInputs; ++n) {
+      next += p[n] * batch.column<float>("next_obs")[row * kInputs + n];
+    }
+    // The value of the action is in the target, too: the networks are equal yet.
+    const double td =
+        batch.column<float>("reward")[row] + batch.column<float>("discount")[row] * next;
+    loss += td * td / static_cast<double>(batch.rows());
+  }
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  EXPECT_NEAR(*steps[0].scalars.Get("total_loss"), loss, 1e-5);
+}
 
 TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWithoutWeights) {
   DqnOptions options;

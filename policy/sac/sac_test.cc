@@ -263,6 +263,24 @@ TEST(SacTest, AFixedTemperatureStays) {
   EXPECT_NEAR(*steps[0].scalars.Get("alpha"), 0.3, 1e-7);
 }
 
+TEST(SacTest, TwiceTheCostIsTwiceTheTemperature) {
+  std::vector<std::vector<float>> models;
+  for (const bool cost : {false, true}) {
+    SacOptions options = Options();
+    options.learn_alpha = false;
+    options.alpha = cost ? 0.25 : 0.5;
+    if (cost) options.entropy_cost = [](double log_prob) { return EntropyCost{2 * log_prob, 2}; };
+    DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(options));
+    std::vector<LearnStep> steps;
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      ASSERT_THAT(sac.policy->learn_mode()->Forward(Transitions(16, seed), {}, &steps), IsOk());
+    }
+    const absl::Span<const float> parameters = sac.actor().network().parameters();
+    models.emplace_back(parameters.begin(), parameters.end());
+  }
+  EXPECT_THAT(models[1], testing::Pointwise(testing::FloatNear(1e-5f), models[0]));
+}
+
 TEST(SacTest, TheActorLearnsInItsOwnRhythm) {
   DING_ASSERT_OK_AND_ASSIGN(Sac sac, Create(RedqOptions(), 4));
   const auto copy = [](absl::Span<const float> values) {

@@ -1,6 +1,6 @@
 // Policy type "dual_clip": PPO whose loss of a bad action is bounded, however much likelier the
 // action has become (Ye et al. 2020, "Mastering complex control in MOBA games with deep
-// reinforcement learning", eq. 5).
+// reinforcement learning").
 //
 //   term = -min(r A, clip(r, 1 - clip_ratio, 1 + clip_ratio) A)        if A >= 0
 //          -max(min(r A, clip(r, 1 - clip_ratio, 1 + clip_ratio) A), dual_clip A)    if A < 0

@@ -1,5 +1,5 @@
 // Policy type "munchausen": Munchausen-DQN (Vieillard et al. 2020, "Munchausen reinforcement
-// learning", eq. 1), with pi(. | s) = softmax(target(s, .) / temperature) over the legal actions:
+// learning"), with pi(. | s) = softmax(target(s, .) / temperature) over the legal actions:
 //
 //   reward_i  <- reward_i + alpha clip(temperature log pi(action_i | obs_i), min_log_policy, 0)
 //   next_i     = sum_a pi(a | next_obs_i) (target(next_obs_i, a) - temperature log pi(a | next_obs_i))

@@ -1,5 +1,5 @@
 // Policy type "tsallis": SAC with the entropy of Tsallis, which weights likely actions more (Lee
-// et al. 2020, "Generalized Tsallis entropy reinforcement learning", def. 1 and 2).
+// et al. 2020, "Generalized Tsallis entropy reinforcement learning").
 //
 //   cost_i = ln_q pi_i = (pi_i^(q - 1) - 1) / (q - 1)       pi_i = exp(log_prob_i); q = 1: log_prob_i
 //
