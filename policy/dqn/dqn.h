@@ -8,9 +8,9 @@
 //                           optionally weight; settings and saved state as
 //                           policy/q_learning/q_policy.h
 //
-// A head (policy/q_learning/q_network.h) makes other algorithms of it, with other losses and td
-// errors. A random network (policy/network.h) draws its numbers anew in every iteration, and so
-// does the target network.
+// A head (policy/q_learning/q_network.h) makes other algorithms of it, with other targets, losses
+// and td errors. A random network (policy/network.h) draws its numbers anew in every iteration, and
+// so does the target network.
 //
 // Greedy actions, random actions and the maximum over next_obs take legal actions only
 // (policy/action_space.h). A row without a legal action is an error, unless it is the next_obs of a
