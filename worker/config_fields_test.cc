@@ -32,6 +32,7 @@
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/supervised_pipeline.h"
+#include "ding_worker/worker/tasks/derived_config.h"
 #include "ding_worker/worker/tasks/on_policy_rounds.h"
 #include "ding_worker/worker/tasks/parallel_problems.h"
 #include "gmock/gmock.h"
@@ -137,6 +138,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
         config->mutable_policy()->mutable_collect()->mutable_parallel_collector()->set_type(
             "marine");
       }
+      DeriveParallelConfig(kind == Kind::kOnPolicyParallel, &*config);
       std::vector<std::string> problems = FindParallelProblems(*config);
       // The coordinator does this when it has made the policy.
       if (problems.empty() && collects_in_parallel && kind != Kind::kLeague) {

@@ -379,7 +379,7 @@ TEST_F(ParallelGamesTest, RefusesOpponentsThatCannotPlay) {
   EXPECT_THAT(
       std::string(Refusal(Config({kLearns}, "tictactoe_ppo_parallel")).message()),
       HasSubstr("opponent.learns is true, which has no effect in a parallel run whose policy is "
-                "on-policy: expected false; a round has rows of one policy"));
+                "on-policy: leave it out; a round has rows of one policy"));
   EXPECT_THAT(
       FindParallelProblems(Config({"opponent.type=dqn"}, "tictactoe_league_parallel")),
       testing::Contains(HasSubstr("opponent.type is \"dqn\", which has no effect in a league")));

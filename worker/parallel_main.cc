@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,8 +44,8 @@
 #include "ding_worker/worker/run_folder/run_folder.h"
 #include "ding_worker/worker/run_folder/run_result.h"
 #include "ding_worker/worker/tasks/configured_learner.h"
+#include "ding_worker/worker/tasks/derived_config.h"
 #include "ding_worker/worker/tasks/parallel_envs.h"
-#include "ding_worker/worker/tasks/parallel_problems.h"
 #include "gflags/gflags.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
@@ -146,35 +145,23 @@ std::vector<std::string> FlagSettings() {
 
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
+  // The process that supervises this one has derived it.
+  if (FLAGS_supervised_by != 0) return config;
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
   // The config of a run that goes on has them already.
   if (Basename(FLAGS_config) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
-  const std::vector<std::string> problems = FindParallelProblems(config);
-  if (problems.empty()) return config;
-  return absl::InvalidArgumentError(
-      absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
+  return PrepareParallelConfig(config, FLAGS_config, Clock::Real());
 }
 
-// A pipe can be read only once, and a file behind /dev/stdin only by this process, but each
-// coordinator of the run reads the config. They get a copy in memory, which lives as long as this
-// process.
-absl::Status CopyConfigOfPipe(const std::vector<std::string>& settings) {
-  struct stat info;
-  const bool of_process = FLAGS_config == "/dev/stdin" ||
-                          absl::StartsWith(FLAGS_config, "/dev/fd/") ||
-                          absl::StartsWith(FLAGS_config, "/proc/");
-  if (stat(FLAGS_config.c_str(), &info) != 0 || (S_ISREG(info.st_mode) && !of_process)) {
-    return absl::OkStatus();
-  }
-  DING_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(FLAGS_config));
-  // Problems name what the user named.
-  DING_RETURN_IF_ERROR(ParseExperimentConfig(text, FLAGS_config, settings).status());
+// Writes the config into memory that lives as long as this process, where each coordinator of the
+// run reads it. Returns the path.
+absl::StatusOr<std::string> ShareConfig(const ExperimentConfig& config) {
+  const std::string text = PrintTextConfig(config);
   const int fd = memfd_create("config", MFD_CLOEXEC);
   if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return ErrnoStatus(errno, absl::StrCat("cannot copy the config of '", FLAGS_config, "'"));
+    return ErrnoStatus(errno, "cannot keep the config in memory");
   }
-  FLAGS_config = absl::StrCat("/proc/", getpid(), "/fd/", fd);
-  return absl::OkStatus();
+  return absl::StrCat("/proc/", getpid(), "/fd/", fd);
 }
 
 // Whether the process that started this one is still alive; true if this one is not supervised.
@@ -209,8 +196,7 @@ std::vector<std::string> ArgumentsOfAll() {
   return arguments;
 }
 
-absl::StatusOr<int> StartAll(const ExperimentConfig& config,
-                             const std::vector<std::string>& settings, Transport* transport) {
+absl::StatusOr<int> StartAll(const ExperimentConfig& config, Transport* transport) {
   ParallelJobOptions options;
   options.program = "/proc/self/exe";
   options.program_name = google::ProgramInvocationName();
@@ -218,12 +204,9 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
                         RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
   options.resume = FLAGS_resume;
   options.collectors = CollectorsOf(config);
-  DING_ASSIGN_OR_RETURN(const std::string config_path, AbsolutePath(FLAGS_config));
+  DING_ASSIGN_OR_RETURN(const std::string config_path, ShareConfig(config));
   options.coordinator_arguments = {absl::StrCat("--config=", config_path),
                                    absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};
-  for (const std::string& setting : settings) {
-    options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
-  }
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = LearnerTasksOf(config);
   options.gpus = Gpus();
@@ -349,7 +332,6 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   std::optional<ExperimentConfig> config;
   if (!FLAGS_config.empty()) {
-    if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CopyConfigOfPipe(settings));
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
@@ -360,7 +342,11 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   DING_RETURN_IF_ERROR(deadline.Start());
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
-  if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
+  if (coordinates && FLAGS_supervised_by == 0 && !config->system().derived().empty()) {
+    std::fprintf(stderr, "what the config leaves to a run in several processes:\n  %s\n",
+                 absl::StrJoin(config->system().derived(), "\n  ").c_str());
+  }
+  if (FLAGS_role == "all") return StartAll(*config, &transport);
   if (coordinates) return Coordinate(*config, &deadline, &transport);
   // The run goes on, or is resumed, without a worker that is in something that takes long. An
   // aggregator first ends its learners.

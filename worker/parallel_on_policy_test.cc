@@ -460,10 +460,11 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
   expect("policy.learn.loader_threads=3", "a round is drawn when it is learned from");
   expect("policy.collect={n_sample:600 unroll_len:600 last_sample:DROP collector{collector_num:2}}",
          "policy.collect.unroll_len is 600, but an episode of the env ends after 500 steps");
-  expect("policy.learn.max_data_age=3",
-         "policy.learn.max_data_age is 3, which has no effect in a parallel run: expected 1; it is "
-         "for on-policy policies",
-         "cartpole_dqn_parallel_fast");
+  expect(
+      "policy.learn.max_data_age=3",
+      "policy.learn.max_data_age is 3, which has no effect in a parallel run: leave it out; it is "
+      "for on-policy policies",
+      "cartpole_dqn_parallel_fast");
   std::vector<std::string> episodes = Episodes("");
   episodes.push_back("policy.collect.unroll_len=8");
   EXPECT_THAT(

@@ -141,6 +141,31 @@ constexpr Unused kUnused[] = {
      "there are no env steps, so that metrics are over train iterations"},
 };
 
+// How work is divided among processes. A run in one process leaves these out, so that one config
+// serves both kinds of run.
+constexpr absl::string_view kOfSeveralProcesses[] = {
+    "env.collector_episode_num",
+    "env.evaluator_episode_num",
+    "policy.collect.collector.collector_num",
+    "policy.collect.parallel_collector.print_freq",
+    "policy.collect.parallel_collector.update_policy_second",
+    "policy.learn.all_reduce",
+    "policy.learn.all_reduce_timeout",
+    "policy.learn.data_timeout",
+    "policy.learn.loader_threads",
+    "policy.learn.max_data_age",
+    "policy.learn.prefetch_batches",
+    "policy.learn.send_policy_freq",
+    "policy.other.commander.collector_task_space",
+    "policy.other.commander.eval_interval",
+    "system.comm_collector_params",
+    "system.comm_collector_type",
+    "system.comm_learner_params",
+    "system.comm_learner_type",
+    "system.coordinator",
+    "system.derived",
+    "system.store_url"};
+
 // Values that are filled in from another field, and refused if they are set to something else.
 constexpr absl::string_view kShared[] = {
     "policy.other.replay_buffer.nstep", "policy.other.replay_buffer.discount_factor",
@@ -168,16 +193,17 @@ absl::string_view NameOf(RunKind kind) {
   return "";
 }
 
-bool IsShared(absl::string_view path) {
-  for (const absl::string_view shared : kShared) {
-    if (path == shared) return true;
-  }
-  return false;
+bool IsShared(absl::string_view path) { return absl::c_linear_search(kShared, path); }
+
+bool IsLeftOut(absl::string_view path, RunKind kind) {
+  return (static_cast<unsigned>(kind) & kOneProcess) != 0 &&
+         absl::c_any_of(kOfSeveralProcesses,
+                        [&](absl::string_view outer) { return IsWithinField(path, outer); });
 }
 
 // Why runs of this kind do not use the field; null: they do.
 const Unused* FindUnused(const ExperimentConfig& config, absl::string_view path, RunKind kind) {
-  if (IsShared(path)) return nullptr;
+  if (IsShared(path) || IsLeftOut(path, kind)) return nullptr;
   if (path == kLogReduce && config.policy().learn().learner_num() > 1) return nullptr;
   for (const Unused& unused : kUnused) {
     if ((unused.kinds & static_cast<unsigned>(kind)) != 0 && IsWithinField(path, unused.path)) {
@@ -195,10 +221,8 @@ void AppendFieldsWithoutEnv(const ExperimentConfig& config, RunKind kind,
     // Runs that use env.evaluator_type report themselves that it needs env.type.
     if (!IsWithinField(field.path, "env") || field.path == "env.evaluator_type") continue;
     if (FindUnused(config, field.path, kind) != nullptr) continue;
-    problems->push_back(
-        absl::StrCat(field.path, " is ", field.value, ", which has no effect in ", NameOf(kind),
-                     " and without env.type: expected ",
-                     field.default_value.empty() ? "that it is not set" : field.default_value));
+    problems->push_back(absl::StrCat(field.path, " is ", field.value, ", which has no effect in ",
+                                     NameOf(kind), " and without env.type: leave it out"));
   }
 }
 
@@ -226,6 +250,14 @@ void AppendWrappersWithoutEffect(const ExperimentConfig& config, RunKind kind,
 
 }  // namespace
 
+std::vector<std::string> FindLeftOutFields(const ExperimentConfig& config, RunKind kind) {
+  std::vector<std::string> paths;
+  for (const SetField& field : ListSetFields(config)) {
+    if (IsLeftOut(field.path, kind)) paths.push_back(field.path);
+  }
+  return paths;
+}
+
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
                                           std::optional<RunKind> or_kind) {
   std::vector<std::string> problems;
@@ -233,10 +265,9 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
     const Unused* const unused = FindUnused(config, field.path, kind);
     if (unused == nullptr) continue;
     if (or_kind.has_value() && FindUnused(config, field.path, *or_kind) == nullptr) continue;
-    problems.push_back(absl::StrCat(
-        field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
-        field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
-        absl::StrReplaceAll(unused->instead, {{"$0", field.value}})));
+    problems.push_back(absl::StrCat(field.path, " is ", field.value, ", which has no effect in ",
+                                    NameOf(kind), ": leave it out; ",
+                                    absl::StrReplaceAll(unused->instead, {{"$0", field.value}})));
   }
   if ((static_cast<unsigned>(kind) & kHasDataSet) != 0) {
     AppendFieldsWithoutEnv(config, kind, &problems);

@@ -32,6 +32,10 @@ enum class RunKind : unsigned {
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
                                           std::optional<RunKind> or_kind = std::nullopt);
 
+// Returns the paths of the fields that are set and that such a run leaves out, because they say how
+// work is divided among processes: one config may serve runs in one process and in several.
+std::vector<std::string> FindLeftOutFields(const ExperimentConfig& config, RunKind kind);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_CONFIG_UNUSED_FIELDS_H_

@@ -36,6 +36,7 @@
 #include "ding_worker/worker/tasks/on_policy_rounds.h"
 #include "ding_worker/worker/tasks/parallel_collect.h"
 #include "ding_worker/worker/tasks/parallel_envs.h"
+#include "ding_worker/worker/tasks/parallel_problems.h"
 #include "ding_worker/worker/tasks/run_history.h"
 #include "ding_worker/worker/tasks/task_config.h"
 
@@ -110,26 +111,12 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
     }
     attributes = collector->collect_mode()->attributes();
   }
-  std::vector<std::string> refused = FindPolicyKindProblems(config, attributes);
-  if (attributes.on_policy) {
-    for (std::string& problem : FindSampleProblems(config, env.max_episode_steps)) {
-      refused.push_back(std::move(problem));
-    }
-  }
-  DING_RETURN_IF_ERROR(ProblemsToStatus(refused));
+  DING_RETURN_IF_ERROR(
+      ProblemsToStatus(FindPolicyProblems(config, env, attributes, made.policy->learn_mode())));
   const bool on_policy = attributes.on_policy;
   const BufferConfig& rows_config = config.policy().other().replay_buffer();
   const ItemSequences sequences =
       on_policy ? ItemSequencesOfRounds(config) : ItemSequencesOf(rows_config);
-  if (made.policy->learn_mode() != nullptr && !on_policy) {
-    std::vector<std::string> problems =
-        FindSequenceProblems(config, made.policy->learn_mode()->attributes(),
-                             HasItemsOfSequences(rows_config), env.max_episode_steps);
-    for (std::string& problem : FindGoalProblems(config, env)) {
-      problems.push_back(std::move(problem));
-    }
-    DING_RETURN_IF_ERROR(ProblemsToStatus(problems));
-  }
   if (OpponentLearns(config)) {
     DING_RETURN_IF_ERROR(Annotate(
         CheckLearningOpponent(config, on_policy, made.opponent.get(), deps.clock), "opponent"));

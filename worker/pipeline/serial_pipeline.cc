@@ -144,6 +144,9 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
                                      absl::StrJoin(of_parallel, ", "),
                                      "): tools/train --parallel (//worker:parallel) trains by it"));
   }
+  const std::vector<std::string> left_out = FindLeftOutFields(config_, kind);
+  DING_LOG_IF(INFO, !left_out.empty())
+      << "left out, since there is one process: " << absl::StrJoin(left_out, ", ");
   const BufferConfig& config = config_.policy().other().replay_buffer();
   const int64_t max_episode_steps = collector_env_->env_spec().max_episode_steps;
   if (on_policy) {

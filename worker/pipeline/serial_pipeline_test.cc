@@ -525,10 +525,10 @@ TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
 }
 
 TEST_F(OnPolicyPipelineTest, SeveralLearnersNeedAParallelRun) {
-  const auto is_refused = FailsWith(
-      AllOf(HasSubstr("policy.learn.learner_num is 2, which has no effect in a "),
-            HasSubstr("expected 1; there is one learner; several learn together in a parallel run "
-                      "(tools/train --parallel)")));
+  const auto is_refused = FailsWith(AllOf(
+      HasSubstr("policy.learn.learner_num is 2, which has no effect in a "),
+      HasSubstr("leave it out; there is one learner; several learn together in a parallel run "
+                "(tools/train --parallel)")));
   const char* const setting = "policy.learn.learner_num=2";
   EXPECT_THAT(Create({setting}).status(), is_refused);
   EXPECT_THAT(CreateOnPolicy({setting}).status(), is_refused);

@@ -38,6 +38,9 @@ constexpr int64_t kNoEnvStep = -1;
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
     const ExperimentConfig& config, const SerialOptions& options) {
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(FindUnusedFields(config, RunKind::kSupervised)));
+  const std::vector<std::string> left_out = FindLeftOutFields(config, RunKind::kSupervised);
+  DING_LOG_IF(INFO, !left_out.empty())
+      << "left out, since there is one process: " << absl::StrJoin(left_out, ", ");
   SerialOptions own_options = options;
   DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
   auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, own_options));

@@ -81,10 +81,10 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
   if (!for_one.ok()) {
     for (const SetField& field : ListSetFields(config)) {
       if (!absl::StartsWith(field.path, absl::StrCat(kParams, "."))) continue;
-      problems->push_back(absl::StrCat(
-          field.path, " is ", field.value, ", which has no effect in a parallel run: expected ",
-          field.default_value.empty() ? "that it is not set" : field.default_value,
-          "; training data is made of the choices of all players that learn"));
+      problems->push_back(
+          absl::StrCat(field.path, " is ", field.value,
+                       ", which has no effect in a parallel run: leave it out; ",
+                       "training data is made of the choices of all players that learn"));
     }
     return;
   }

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/tasks/parallel_problems.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,6 +23,8 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/setup/setup_problems.h"
+#include "ding_worker/worker/tasks/on_policy_rounds.h"
 #include "ding_worker/worker/tasks/parallel_collect.h"
 #include "ding_worker/worker/tasks/parallel_envs.h"
 
@@ -187,7 +190,7 @@ void AppendTypeProblems(const ExperimentConfig& config, std::vector<std::string>
 
 }  // namespace
 
-std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
+std::vector<std::string> FindParallelProblems(const ExperimentConfig& config, bool kind_is_known) {
   std::vector<std::string> problems;
   const PolicySection& policy = config.policy();
   if (policy.learn().batch_size() < policy.learn().learner_num()) {
@@ -260,13 +263,33 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   fits_store("system.comm_learner_type", config.system().comm_learner_type(),
              CommLearnerRegistry());
   if (IsSupervised(config)) AppendDataSetProblems(config, &problems);
-  // Whether the policy is on-policy is not known yet.
-  const std::vector<std::string> unused =
-      IsSupervised(config) ? FindUnusedFields(config, RunKind::kSupervisedParallel)
-      : PlaysGames(config)
-          ? FindUnusedFields(config, RunKind::kLeague)
-          : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
+  std::vector<std::string> unused;
+  if (IsSupervised(config)) {
+    unused = FindUnusedFields(config, RunKind::kSupervisedParallel);
+  } else if (PlaysGames(config)) {
+    unused = FindUnusedFields(config, RunKind::kLeague);
+  } else if (!kind_is_known) {
+    unused = FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
+  }
   problems.insert(problems.end(), unused.begin(), unused.end());
+  return problems;
+}
+
+std::vector<std::string> FindPolicyProblems(const ExperimentConfig& config, const EnvSpec& env,
+                                            const CollectAttributes& policy,
+                                            LearnMode* learn_mode) {
+  std::vector<std::string> problems = FindPolicyKindProblems(config, policy);
+  const auto add = [&problems](std::vector<std::string> more) {
+    for (std::string& problem : more) problems.push_back(std::move(problem));
+  };
+  if (policy.on_policy) {
+    add(FindSampleProblems(config, env.max_episode_steps));
+  } else if (learn_mode != nullptr) {
+    add(FindSequenceProblems(config, learn_mode->attributes(),
+                             HasItemsOfSequences(config.policy().other().replay_buffer()),
+                             env.max_episode_steps));
+    add(FindGoalProblems(config, env));
+  }
   return problems;
 }
 
