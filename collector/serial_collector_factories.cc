@@ -20,12 +20,24 @@
 namespace ding {
 namespace {
 
+template <typename Options>
+void ReadRewardShaping(const std::string& name, Options* options) {
+  if (name.empty()) return;
+  absl::StatusOr<RewardShaping> shaping = FindRewardShaping(name);
+  if (!shaping.ok()) {
+    options->problems.emplace_back(shaping.status().message());
+  } else {
+    options->reward_shaping = *std::move(shaping);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSample(const SerialCollectorConfig& config,
-                                                               const NoParams& /*params*/,
+                                                               const SampleCollectorParams& params,
                                                                EnvManager* env, CollectMode* policy,
                                                                const ComponentDeps& deps) {
   SampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
+  ReadRewardShaping(params.reward_shaping(), &options);
   return SampleSerialCollector::Create(std::move(options), env, policy, deps);
 }
 
@@ -35,14 +47,7 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisode(
   EpisodeSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
   options.get_train_sample = params.get_train_sample();
-  if (!params.reward_shaping().empty()) {
-    absl::StatusOr<RewardShaping> shaping = FindRewardShaping(params.reward_shaping());
-    if (!shaping.ok()) {
-      options.problems.emplace_back(shaping.status().message());
-    } else {
-      options.reward_shaping = *std::move(shaping);
-    }
-  }
+  ReadRewardShaping(params.reward_shaping(), &options);
   return EpisodeSerialCollector::Create(std::move(options), env, policy, deps);
 }
 

@@ -107,6 +107,26 @@ TEST(SerialFactoriesTest, CreatesACollectorOfEpisodes) {
                        HasSubstr("expected a ding.EpisodeCollectorParams")));
 }
 
+TEST(SerialFactoriesTest, CreatesACollectorOfSamplesWithShapedRewards) {
+  FakeEnvManager envs({});
+  FakePolicy policy;
+  SerialCollectorConfig config;
+  SampleCollectorParams params;
+  params.set_reward_shaping("seven");
+  config.mutable_params()->PackFrom(params);
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            create_serial_collector(config, &envs, &policy, ComponentDeps()));
+  CollectOptions options;
+  options.target = 8;
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(options));
+  EXPECT_GE(data.rows.rows(), 8);
+  EXPECT_THAT(data.rows.column<float>("reward"), Each(7));
+  params.set_reward_shaping("eight");
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(create_serial_collector(config, &envs, &policy, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'eight'")));
+}
+
 TEST(SerialFactoriesTest, CreatesWorkersOfGames) {
   FakeEnvManager::Options game;
   game.players = 2;

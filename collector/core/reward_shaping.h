@@ -34,7 +34,7 @@ namespace ding {
 using RewardShaping =
     std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
 
-// The functions by the name in the config (EpisodeCollectorParams::reward_shaping).
+// The functions by the name in the config (reward_shaping in the params of "sample" and "episode").
 Registry<RewardShaping>& RewardShapingRegistry();
 
 // Returns the function of this name.

@@ -81,10 +81,15 @@ absl::StatusOr<std::unique_ptr<SampleSerialCollector>> SampleSerialCollector::Cr
     Options options, EnvManager* env, CollectMode* policy, ComponentDeps deps) {
   CollectCore::Options core_options = CoreOptions(options, /*by_episode=*/false);
   core_options.maxlen = options.traj_len;
+  CollectLoop::Options loop;
+  if (options.reward_shaping) {
+    core_options.whole_episodes = true;
+    loop.reward_shaping = std::move(options.reward_shaping);
+  }
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<CollectCore> core,
       CollectCore::Create(std::move(core_options), env, PoliciesOf(policy), std::move(deps)));
-  return absl::WrapUnique(new SampleSerialCollector(std::move(core)));
+  return absl::WrapUnique(new SampleSerialCollector(std::move(loop), std::move(core)));
 }
 
 absl::StatusOr<SegmentBatch> SampleSerialCollector::Collect(const CollectOptions& options) {
@@ -235,7 +240,8 @@ absl::StatusOr<std::vector<SegmentBatch>> CollectLoop::StepAndTake(int64_t targe
 absl::Status CollectLoop::StepUntilSamples(int64_t target, const CollectOptions& options) {
   most_rows_ = 0;
   while (ReadySamples() < target) {
-    DING_RETURN_IF_ERROR(core_->StepReadyEnvs(options).status());
+    DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core_->StepReadyEnvs(options));
+    DING_RETURN_IF_ERROR(ShapeRewards(*timesteps));
   }
   for (int i = 0; i < core_->player_num(); ++i) {
     most_rows_ = std::max(most_rows_, core_->ready_rows(i));
@@ -312,8 +318,15 @@ absl::Status CollectLoop::NoteFinished(const Timesteps& timesteps) {
     const int env_id = timesteps.env_ids[finished.row];
     active_[env_id] = false;
     ++finished_;
-    if (!options_.reward_shaping) continue;
-    DING_RETURN_IF_ERROR(core_->ReshapeRewards(env_id, options_.reward_shaping));
+  }
+  return ShapeRewards(timesteps);
+}
+
+absl::Status CollectLoop::ShapeRewards(const Timesteps& timesteps) {
+  if (!options_.reward_shaping) return absl::OkStatus();
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    DING_RETURN_IF_ERROR(
+        core_->ReshapeRewards(timesteps.env_ids[finished.row], options_.reward_shaping));
   }
   return absl::OkStatus();
 }

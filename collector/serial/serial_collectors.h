@@ -124,7 +124,8 @@ class CollectLoop {
     bool by_episode = false;
     // Whether to pass the data through GetTrainSample() of the policies.
     bool get_train_sample = true;
-    // If set, changes the rewards of player 0 in each finished episode. Only by episode.
+    // If set, changes the rewards of player 0 in each finished episode. The core must have
+    // whole_episodes.
     RewardShaping reward_shaping;
   };
 
@@ -149,6 +150,7 @@ class CollectLoop {
   // Returns the envs within an episode, and idle ones while episodes are left to begin.
   ActingEnvs Choose(const ReadyObs& ready, int64_t target);
   absl::Status NoteFinished(const Timesteps& timesteps);
+  absl::Status ShapeRewards(const Timesteps& timesteps);
 
   const Options options_;
   CollectCore* const core_;
@@ -173,6 +175,9 @@ class SampleSerialCollector : public CoreCollector {
     // collect, or is dropped if the policy is on_policy. Not set: each row counts at once. With
     // traj_len_inf of a policy a trajectory is a whole episode.
     std::optional<int64_t> traj_len;
+    // If set, changes the rewards of each finished episode, whose rows count when it is over, as
+    // with traj_len_inf.
+    RewardShaping reward_shaping;
   };
 
   static absl::StatusOr<std::unique_ptr<SampleSerialCollector>> Create(Options options,
@@ -184,8 +189,8 @@ class SampleSerialCollector : public CoreCollector {
   int64_t total_train_sample_count() const { return core()->total_train_sample_count(); }
 
  private:
-  explicit SampleSerialCollector(std::unique_ptr<CollectCore> from)
-      : CoreCollector(std::move(from)), loop_({}, core()) {}
+  SampleSerialCollector(CollectLoop::Options loop, std::unique_ptr<CollectCore> from)
+      : CoreCollector(std::move(from)), loop_(std::move(loop), core()) {}
 
   CollectLoop loop_;
 };

@@ -373,6 +373,14 @@ bool OpponentLearns(const ExperimentConfig& config) {
   return HasOpponent(config) && config.opponent().learns();
 }
 
+std::string RewardShapingOf(const ExperimentConfig& config) {
+  const google::protobuf::Any& params = config.policy().collect().collector().params();
+  EpisodeCollectorParams of_episodes;
+  if (params.UnpackTo(&of_episodes)) return of_episodes.reward_shaping();
+  SampleCollectorParams of_samples;
+  return params.UnpackTo(&of_samples) ? of_samples.reward_shaping() : "";
+}
+
 EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
   EnvConfig env = MakeEnvConfig(config);
   if (config.env().has_evaluator_type()) {

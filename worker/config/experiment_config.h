@@ -53,6 +53,9 @@ bool HasOpponent(const ExperimentConfig& config);
 // Whether that opponent learns.
 bool OpponentLearns(const ExperimentConfig& config);
 
+// The name of the function that shapes the rewards of collected episodes; empty: there is none.
+std::string RewardShapingOf(const ExperimentConfig& config);
+
 // The configs of env and policy: their sections, completed by values that modules share. (Other
 // modules are given their messages as they stand in the config.)
 EnvConfig MakeEnvConfig(const ExperimentConfig& config);

@@ -89,6 +89,7 @@ const std::vector<TypeChoice>& TypeChoices() {
       {"ding.RemoverConfig", "type", {"remover"}},
       {"ding.SerialCollectorConfig", "type", {"serial collector", "battle collector"}},
       {"ding.EpisodeCollectorParams", "reward_shaping", {"reward shaping"}},
+      {"ding.SampleCollectorParams", "reward_shaping", {"reward shaping"}},
       {"ding.ParallelCollectorConfig", "reward_shaping", {"reward shaping"}},
       {"ding.SerialEvaluatorConfig", "type", {"serial evaluator", "battle evaluator"}},
       {"ding.MetricEvaluatorConfig", "type", {"metric evaluator"}},

@@ -27,12 +27,6 @@ namespace {
 constexpr char kBuffer[] = "policy.other.replay_buffer";
 constexpr char kHindsight[] = "policy.other.replay_buffer.type is 'hindsight', which ";
 
-bool ShapesRewards(const ExperimentConfig& config) {
-  EpisodeCollectorParams params;
-  return config.policy().collect().collector().params().UnpackTo(&params) &&
-         !params.reward_shaping().empty();
-}
-
 // Compares the rewards that a Python env says it gives with those of relabelled rows.
 void CheckGoalRewards(const ExperimentConfig& config, const EnvSpec& env,
                       std::vector<std::string>* problems) {
@@ -41,7 +35,7 @@ void CheckGoalRewards(const ExperimentConfig& config, const EnvSpec& env,
   HindsightBufferConfig buffer;
   if (env_config.type() != "gymnasium" || !env_config.params().UnpackTo(&python) ||
       !config.policy().other().replay_buffer().params().UnpackTo(&buffer) ||
-      ShapesRewards(config)) {
+      !RewardShapingOf(config).empty()) {
     return;
   }
   const absl::StatusOr<std::vector<GoalReward>> samples =

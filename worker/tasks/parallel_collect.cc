@@ -131,8 +131,9 @@ ParallelCollectorConfig MakeCollectorConfig(const ExperimentConfig& config) {
   const SerialCollectorConfig& shared = config.policy().collect().collector();
   ParallelCollectorConfig collector = config.policy().collect().parallel_collector();
   collector.set_max_abnormal(shared.max_abnormal());
-  EpisodeCollectorParams params;
-  if (shared.params().UnpackTo(&params)) collector.set_reward_shaping(params.reward_shaping());
+  if (const std::string name = RewardShapingOf(config); !name.empty()) {
+    collector.set_reward_shaping(name);
+  }
   return collector;
 }
 
