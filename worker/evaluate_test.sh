@@ -52,6 +52,7 @@ refused "'$run/log' has no checkpoints" --checkpoint="$run/log"
 refused '--checkpoint is missing' --episodes=3
 refused '--checkpoint needs a FOLDER' --checkpoint
 refused "field 'obs' is float32\[3\].*expected float32\[4\]" --checkpoint="$run" --env=Pendulum-v1
+refused "did you mean 'CartPole-v1'" --checkpoint="$run" --env=cartpole
 refused 'there are 2 checkpoints: expected one' --checkpoint="$run" --checkpoint="$run" --video="$TEST_TMPDIR/two.gif"
 refused "--actions is 'best', expected greedy or sampled" --checkpoint="$run" --actions=best
 
