@@ -1,8 +1,9 @@
-// Corridor: a walker in a corridor of 11 places has to come to the goal.
+// Corridor: a walker in a corridor has to come to the goal. It has 11 places, unless the config says
+// otherwise.
 //
-// Observation: float32[2], place and goal, from 0 (left end) to 1.   Action: 0 left, 1 stay, 2
-// right.   Reward: -0.01 per step, 1 at the goal.   Terminated: at the goal.   Time limit: 50
-// steps.   Info: "success" at the end of an episode.
+// Observation: float32[2], place and goal, from 0 (left end) to 1; bool[3], which actions make
+// sense.   Action: 0 left, 1 stay, 2 right.   Reward: -0.01 per step, 1 at the goal.   Terminated:
+// at the goal.   Time limit: 50 steps.   Info: "success" at the end of an episode.
 //
 // Threads: as ding::Env.
 #ifndef CORRIDOR_H_
@@ -11,11 +12,13 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "corridor.pb.h"
 #include "ding_worker/env/env.h"
 
 namespace corridor_env {
 
-absl::StatusOr<std::unique_ptr<ding::Env>> CreateCorridor();
+// kInvalidArgument: params are out of their ranges.
+absl::StatusOr<std::unique_ptr<ding::Env>> CreateCorridor(const CorridorParams& params);
 
 }  // namespace corridor_env
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -16,12 +17,22 @@ namespace {
 using ding::EnvConformance;
 using ding::EnvConformanceCase;
 
+absl::StatusOr<std::unique_ptr<ding::Env>> Create() { return CreateCorridor(CorridorParams()); }
+
 INSTANTIATE_TEST_SUITE_P(Corridor, EnvConformance,
-                         testing::Values(EnvConformanceCase{"default", CreateCorridor}),
+                         testing::Values(EnvConformanceCase{"default", Create}),
                          ding::EnvConformanceName);
 
+TEST(CorridorTest, TheConfigSaysHowManyPlacesThereAre) {
+  CorridorParams params;
+  params.set_places(3);
+  EXPECT_THAT(CreateCorridor(params), ding::IsOk());
+  params.set_places(1);
+  EXPECT_THAT(CreateCorridor(params), ding::IsInvalid("places is below 2"));
+}
+
 TEST(CorridorTest, WalkingToTheGoalEndsTheEpisode) {
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ding::Env> env, CreateCorridor());
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ding::Env> env, Create());
   ding::BatchBuilder obs = *ding::BatchBuilder::Create(env->spec().observation, 1);
   ding::BatchBuilder action = *ding::BatchBuilder::Create(env->spec().action, 1);
   ASSERT_THAT(env->Reset({/*seed=*/3, {}}, obs.view().row(0)), ding::IsOk());
