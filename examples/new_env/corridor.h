@@ -1,5 +1,4 @@
-// Corridor: a walker in a corridor has to come to the goal. It has 11 places, unless the config says
-// otherwise.
+// Corridor: a walker in a corridor has to come to the goal. Configs may say how long it is.
 //
 // Observation: float32[2], place and goal, from 0 (left end) to 1; bool[3], which actions make
 // sense.   Action: 0 left, 1 stay, 2 right.   Reward: -0.01 per step, 1 at the goal.   Terminated:
