@@ -38,7 +38,7 @@ constexpr int64_t kHandOversInBuffer = 4;
 
 class Derivation {
  public:
-  explicit Derivation(ExperimentConfig* config) : config_(*config) {}
+  Derivation(ExperimentConfig* config, int players) : config_(*config), players_(players) {}
 
   void Derive(bool on_policy);
 
@@ -63,6 +63,7 @@ class Derivation {
   BufferConfig& buffer() { return *policy().mutable_other()->mutable_replay_buffer(); }
 
   ExperimentConfig& config_;
+  const int players_;
 };
 
 bool Derivation::sets_serial_fields() const {
@@ -139,10 +140,11 @@ void Derivation::DeriveRatio() {
   if (ratio.min() != 0 || !std::isinf(ratio.max())) return;
   const ItemSequences items = ItemSequencesOf(buffer());
   if (collect().has_n_episode() && !items.whole_episodes) return;  // of any number of rows
-  const double pushed = collect().has_n_episode()
-                            ? static_cast<double>(collect().n_episode())
-                            : static_cast<double>(collect().n_sample() * collect().unroll_len()) /
-                                  static_cast<double>(items.period());
+  // n_sample and n_episode are of each player.
+  const int64_t amount = collect().has_n_episode() ? collect().n_episode()
+                                                   : collect().n_sample() * collect().unroll_len();
+  const double pushed = static_cast<double>(amount * players_) /
+                        static_cast<double>(collect().has_n_episode() ? 1 : items.period());
   const double drawn =
       static_cast<double>(policy().learn().update_per_collect() * policy().learn().batch_size());
   ratio.set_min(drawn / pushed);
@@ -213,8 +215,8 @@ void Derivation::LeaveOutRounds(bool off_policy) {
 
 }  // namespace
 
-void DeriveParallelConfig(bool on_policy, ExperimentConfig* config) {
-  Derivation(config).Derive(on_policy);
+void DeriveParallelConfig(bool on_policy, ExperimentConfig* config, int players) {
+  Derivation(config, players).Derive(on_policy);
 }
 
 absl::StatusOr<ExperimentConfig> PrepareParallelConfig(const ExperimentConfig& config,
@@ -224,14 +226,15 @@ absl::StatusOr<ExperimentConfig> PrepareParallelConfig(const ExperimentConfig& c
   std::vector<std::string> problems;
   absl::Status asked;
   const auto ask = [&]() -> absl::Status {
-    DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, clock));
+    DING_ASSIGN_OR_RETURN(const EnvSpec game, SpecOfGame(config, clock));
+    const EnvSpec env = PlayerSpec(game);
     PolicyModes modes;
     modes.eval = false;
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> learner, MakePolicy(config, env, modes));
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> collector,
                           MakePolicy(config, env, CollectModeOnly()));
     const CollectAttributes kind = collector->collect_mode()->attributes();
-    DeriveParallelConfig(kind.on_policy, &derived);
+    DeriveParallelConfig(kind.on_policy, &derived, HasOpponent(config) ? 1 : game.players);
     problems = FindParallelProblems(derived, /*kind_is_known=*/true);
     for (std::string& problem : FindPolicyProblems(derived, env, kind, learner->learn_mode())) {
       problems.push_back(std::move(problem));

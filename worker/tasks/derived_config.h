@@ -14,12 +14,13 @@ namespace ding {
 
 // Changes `config`, which ParseExperimentConfig() returned, so that several processes learn from as
 // many rows, as often, as one process would. system.derived gets a line for each change,
-// "<path>: <value>  # <why>". `on_policy`: whether the policy is.
+// "<path>: <value>  # <why>". `on_policy`: whether the policy is. `players`: whose rows it learns
+// from.
 //
 // A config that sets collector_num and no field of serial runs (update_per_collect, eval_freq,
 // overlap, resume.period_rounds) is one for several processes already: nothing changes. So a second
 // call changes nothing. What cannot be derived stays, and FindParallelProblems() refuses it.
-void DeriveParallelConfig(bool on_policy, ExperimentConfig* config);
+void DeriveParallelConfig(bool on_policy, ExperimentConfig* config, int players = 1);
 
 // Makes an env and the policy, which say what kind of run it is, and derives the config of the
 // parallel run from `config`, which is named by `source` in messages. A run with a data set needs

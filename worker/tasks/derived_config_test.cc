@@ -60,6 +60,12 @@ TEST(DeriveParallelConfigTest, DrawsAsOftenAsTheSerialRun) {
             Contains(StartsWith("policy.eval.evaluator.eval_freq: not 40  # left out: "))));
 }
 
+TEST(DeriveParallelConfigTest, TheRowsOfAllPlayersCount) {
+  ExperimentConfig config = Config({}, kSerial);
+  DeriveParallelConfig(/*on_policy=*/false, &config, /*players=*/2);
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_ratio().min(), 5 * 64 / 8 / 2);
+}
+
 TEST(DeriveParallelConfigTest, ChangesNothingTheSecondTime) {
   const ExperimentConfig once = Derive();
   ExperimentConfig twice = once;
@@ -130,6 +136,27 @@ TEST(PrepareParallelConfigTest, AsksThePolicyWhetherItIsOnPolicy) {
           Clock::Real()));
   EXPECT_EQ(config.policy().other().replay_buffer().replay_ratio().min(), 0);
   EXPECT_THAT(config.system().derived(), Contains(HasSubstr("collector_num: 2")));
+}
+
+// As tools/new_env writes it for continuous actions.
+TEST(PrepareParallelConfigTest, ScaledRewardsRunInParallel) {
+  const auto prepared = PrepareParallelConfig(Config({}, R"(
+        max_env_step: 200000
+        env { type: "Pendulum-v1" collector_env_num: 8 n_evaluator_episode: 50 stop_value: -1.7 }
+        policy {
+          type: "ppo"
+          discount_factor: 0.95
+          params {
+            [type.googleapis.com/ding.PpoConfig] {
+              actor_critic { gae_lambda: 0.95 scale_reward: true }
+              epoch_per_collect: 10
+            }
+          }
+          collect { n_sample: 1024 }
+          eval { evaluator { eval_freq: 320 } }
+        })"),
+                                              "config", Clock::Real());
+  EXPECT_THAT(prepared.status(), IsOk());
 }
 
 TEST(PrepareParallelConfigTest, RefusesEverythingInOneMessage) {

@@ -59,8 +59,8 @@ int LearnerTasksOf(const ExperimentConfig& config) {
   return OpponentLearns(config) ? 2 : config.policy().other().commander().learner_task_space();
 }
 
-absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
-                                  const EnvPlace& place, int player) {
+absl::StatusOr<EnvSpec> SpecOfGame(const ExperimentConfig& config, const Clock* clock,
+                                   const EnvPlace& place) {
   EnvsOptions options;
   options.place = place;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
@@ -83,6 +83,12 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
         absl::StrCat("opponent.learns is true, but env '", config.env().type(), "' has ",
                      spec.players, " players: expected a game of 2 in a parallel run"));
   }
+  return spec;
+}
+
+absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
+                                  const EnvPlace& place, int player) {
+  DING_ASSIGN_OR_RETURN(const EnvSpec spec, SpecOfGame(config, clock, place));
   return PlayerSpec(spec, player);
 }
 

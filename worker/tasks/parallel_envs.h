@@ -29,9 +29,11 @@ bool Evaluates(const ExperimentConfig& config);
 // Number of collectors to begin with: none if there is nothing to do for them.
 int CollectorsOf(const ExperimentConfig& config);
 
-// Returns the observations and actions of `player` in the env that collects, which may be a game.
-// It is an error if the run cannot collect in envs of this kind. `place` is that of a learner or
-// coordinator.
+// Returns the spec of the env that collects, which may be a game. It is an error if the run cannot
+// collect in envs of this kind. `place` is that of a learner or coordinator.
+absl::StatusOr<EnvSpec> SpecOfGame(const ExperimentConfig& config, const Clock* clock,
+                                   const EnvPlace& place = {EnvPlace::kCoordinator, 0});
+// Returns the observations and actions of `player` in it.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock,
                                   const EnvPlace& place = {EnvPlace::kCoordinator, 0},
                                   int player = 0);
