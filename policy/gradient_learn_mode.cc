@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
@@ -210,6 +211,24 @@ absl::Status LossError(absl::string_view name, double loss, absl::Span<const flo
       absl::StrCat(name, " is ", loss,
                    row < 0 ? std::string()
                            : absl::StrCat("; the first non-finite td error is that of row ", row)));
+}
+
+absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& input,
+                                         absl::Span<float> td_error) {
+  DING_ASSIGN_OR_RETURN(LossValue value,
+                        CallUser("the loss", [&] { return loss->Compute(input); }));
+  if (value.td_error.empty()) return value;
+  if (value.td_error.size() != td_error.size()) {
+    return absl::InternalError(absl::StrCat("the loss has ", value.td_error.size(),
+                                            " td errors, expected ", td_error.size()));
+  }
+  const int64_t bad = FindNonFinite(value.td_error);
+  if (bad >= 0) {
+    return absl::InternalError(absl::StrCat("the loss's td error of row ", bad, " is ",
+                                            value.td_error[static_cast<size_t>(bad)]));
+  }
+  absl::c_copy(value.td_error, td_error.begin());
+  return value;
 }
 
 GradientLearnMode::GradientLearnMode(LearnDescription description, GroupAdam adam)

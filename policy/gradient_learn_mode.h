@@ -35,6 +35,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
@@ -143,6 +144,11 @@ class GroupAdam {
 // Returns the error of a loss that is not finite, such as "the critics' loss", with the first of
 // the td errors behind it.
 absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);
+
+// Computes a loss of your own. Its td errors, if it has any, replace `td_error`.
+//   kInternal  it threw an exception, or its td errors are not finite, or not as many
+absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& input,
+                                         absl::Span<float> td_error = {});
 
 // What a learn mode says of itself, and how it learns.
 struct LearnDescription {

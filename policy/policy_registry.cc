@@ -21,12 +21,35 @@ constexpr char kNeedsTorch[] =
     " (networks 'torch_...' need a program with libtorch: //worker:serial_torch, which tools/train "
     "runs by itself where a config names one)";
 
+// The fields of PolicyConfig that name losses.
+constexpr char kLoss[] = "loss";
+constexpr char kActorLoss[] = "actor_loss";
+
 // Whether all modes that see rewards take several components.
 bool TakesComponents(Policy* policy) {
   CollectMode* const collect = policy->collect_mode();
   LearnMode* const learn = policy->learn_mode();
   return (collect == nullptr || collect->attributes().reward_components) &&
          (learn == nullptr || learn->attributes().reward_components);
+}
+
+// Makes the loss of `config`, which is the field `field`; null if it names none.
+absl::StatusOr<std::shared_ptr<LossFunction>> MakeLoss(absl::string_view field,
+                                                       const LossConfig& config) {
+  if (config.type().empty() && !config.has_params()) return nullptr;
+  absl::StatusOr<std::unique_ptr<LossFunction>> made = LossRegistry().Create(config);
+  if (!made.ok()) return Annotate(made.status(), field);
+  return std::shared_ptr<LossFunction>(*std::move(made));
+}
+
+// Refuses a loss that nobody but the caller's context has kept.
+absl::Status CheckTakesLoss(absl::string_view field, const std::shared_ptr<LossFunction>& loss,
+                            const LossConfig& config, absl::string_view policy) {
+  if (loss == nullptr || loss.use_count() > 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(policy, " takes no ", field, " of your own, found '", config.type(),
+                   "': remove it, or use a policy that takes one (",
+                   field == kActorLoss ? "" : "dqn, ppo, a2c, ", "sac, td3, ddpg)"));
 }
 
 }  // namespace
@@ -42,11 +65,19 @@ absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config
     if (!params.ok()) problems.emplace_back(params.message());
     return ProblemsToStatus(problems, name);
   }
+  PolicyContext with_losses = context;
+  if (context.modes.learn) {
+    DING_ASSIGN_OR_RETURN(with_losses.loss, MakeLoss(kLoss, config.loss()));
+    DING_ASSIGN_OR_RETURN(with_losses.actor_loss, MakeLoss(kActorLoss, config.actor_loss()));
+  }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, CallFactory("policy", config.type(), [&] {
-                          auto made = create(config, context);
+                          auto made = create(config, with_losses);
                           if (made.ok()) return made;
                           return decltype(made)(Annotate(made.status(), name));
                         }));
+  DING_RETURN_IF_ERROR(CheckTakesLoss(kLoss, with_losses.loss, config.loss(), name));
+  DING_RETURN_IF_ERROR(
+      CheckTakesLoss(kActorLoss, with_losses.actor_loss, config.actor_loss(), name));
   DING_RETURN_IF_ERROR(CheckTakesReward(absl::StrCat("policy '", config.type(), "'"),
                                         TakesComponents(policy.get()), context.env,
                                         context.reward_shape));

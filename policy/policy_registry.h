@@ -10,6 +10,7 @@
 #include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -28,6 +29,10 @@ struct PolicyContext {
   // As in EnvSpec; create_policy() refuses components that the policy does not take.
   Shape reward_shape = {};
   std::string env = {};  // the name of the env, for errors
+  // The losses that the config names in place of the policy's own; null: none. create_policy() makes
+  // them for policies that learn, and refuses those that the policy does not keep.
+  std::shared_ptr<LossFunction> loss = nullptr;
+  std::shared_ptr<LossFunction> actor_loss = nullptr;
 };
 
 // Policies (base/module.h).
@@ -43,6 +48,13 @@ using NetworkCreator = Module<std::unique_ptr<Network>, NetworkConfig, const Spe
                               const SpecPtr& /*outputs*/, uint64_t /*seed*/>;
 inline ModuleRegistry<NetworkCreator>& NetworkRegistry() {
   static auto* const registry = new ModuleRegistry<NetworkCreator>("network");
+  return *registry;
+}
+
+// Losses of your own (policy/loss/loss_function.h).
+using LossFactory = Module<std::unique_ptr<LossFunction>, LossConfig>;
+inline ModuleRegistry<LossFactory>& LossRegistry() {
+  static auto* const registry = new ModuleRegistry<LossFactory>("loss");
   return *registry;
 }
 

@@ -24,6 +24,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   DING_ASSIGN_OR_RETURN(ActorCriticParts parts,
                         MakeActorCriticParts(policy, config.actor_critic(), context,
                                              ChangingFields(config.actor_critic()), problems));
+  parts.options.update.own_loss = context.loss;
   return CreateA2c(std::move(parts.actor), std::move(parts.critic), context.observation,
                    context.action, {std::move(parts.options), config.adv_norm()});
 }

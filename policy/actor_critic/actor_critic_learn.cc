@@ -29,6 +29,7 @@
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -338,6 +339,7 @@ class ActorCriticLearn : public GradientLearnMode {
   absl::StatusOr<bool> StepOn(const ColumnsView& all, int64_t begin, int64_t count,
                               LearnStep* step) {
     ActorCriticLossResult result;
+    own_scalars_.Clear();
     int64_t learned_rows = 0;
     if (adapts_entropy_weight()) loss_options_.entropy_coef = std::exp(log_entropy_weight_);
     const absl::Status computed = [&]() -> absl::Status {
@@ -391,9 +393,32 @@ class ActorCriticLearn : public GradientLearnMode {
          rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn)), mask},
         loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
+    if (update_.own_loss != nullptr) {
+      DING_ASSIGN_OR_RETURN(LossValue own, ComputeOwn(rows));
+      result->loss = own.loss;
+      own_scalars_ = std::move(own.scalars);
+    }
     if (!std::isfinite(result->loss)) return PolicyLossError(result->loss, log_prob_);
     distribution.Backward(rows, field(kTaken), d_log_prob_, d_entropy_, networks_.d_head());
     return networks_.Backward();
+  }
+
+  // Computes the loss of the options, after that of the algorithm.
+  absl::StatusOr<LossValue> ComputeOwn(const ColumnsView& rows) {
+    LossInput input;
+    input.rows = rows.rows();
+    input.batch = {{"adv", adv_}, {"return", rows.column<float>(field(kReturn))}};
+    input.outputs = {{"log_prob", log_prob_, absl::MakeSpan(d_log_prob_)},
+                     {"entropy", entropy_, absl::MakeSpan(d_entropy_)},
+                     {"value", networks_.value(), networks_.d_value()}};
+    input.target = {{"log_prob", rows.column<float>(field(kLogProb))},
+                    {"value", rows.column<float>(field(kValue))}};
+    input.numbers = {{"value_weight", loss_options_.value_coef},
+                     {"entropy_weight", loss_options_.entropy_coef},
+                     {"clip_ratio", loss_options_.ratio_clip},
+                     {"value_clip", loss_options_.value_clip}};
+    input.mask = RowMask(rows);
+    return ComputeOwnLoss(update_.own_loss.get(), input);
   }
 
   // Computes the statistics of the data of a call, which every step reports.
@@ -418,6 +443,9 @@ class ActorCriticLearn : public GradientLearnMode {
     if (adapts_entropy_weight()) {
       step->scalars.Set(kSettingEntropyWeight, loss_options_.entropy_coef);
     }
+    for (const NamedValues::Entry& scalar : own_scalars_) {
+      step->scalars.Set(scalar.first, scalar.second);
+    }
   }
 
   const ActorCriticPolicyOptions& options_;
@@ -431,6 +459,7 @@ class ActorCriticLearn : public GradientLearnMode {
   const int64_t sample_rows_;  // rows of a sample
   ColumnBinding columns_;
   const SpecPtr minibatch_spec_;
+  NamedValues own_scalars_;  // of the current minibatch
   double adv_std_ = 0;
   double explained_variance_ = 0;
 

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/schedule.h"
@@ -25,6 +27,7 @@ struct ActorCriticUpdate {
       const ActorCriticLossInput&, const ActorCriticLossOptions&, const ActorCriticLossGradient&)>;
   Loss loss;
   ActorCriticLossOptions loss_options;
+  std::shared_ptr<LossFunction> own_loss;  // replaces `loss`, which still reports; null: none
   int64_t epochs = 1;  // at least 1
   // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of
   // an epoch may have fewer; 0: all.

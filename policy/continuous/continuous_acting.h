@@ -28,6 +28,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
@@ -59,6 +60,9 @@ struct ContinuousOptions {
   CriticLoss critic_loss = ComputeCriticLoss;
   std::optional<double>
       obs_clip;  // observations are normalized, and bounded by this; not set: they are not
+  // Losses of your own of the critics and of the actor; null: those of the algorithm.
+  std::shared_ptr<LossFunction> own_loss;
+  std::shared_ptr<LossFunction> own_actor_loss;
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;

@@ -180,6 +180,7 @@ ContinuousLearnMode::ContinuousLearnMode(ContinuousActor* actor, const Continuou
 absl::StatusOr<int64_t> ContinuousLearnMode::ComputeGradients(const Batch& data,
                                                               const NamedValues& /*settings*/,
                                                               LearnStep* step) {
+  own_scalars_.Clear();
   const absl::StatusOr<TransitionView> batch = ComputeCriticGradients(data, step);
   if (!IsDue(kActorGroup)) {
     DING_RETURN_IF_ERROR(batch.status());
@@ -240,11 +241,61 @@ absl::Status ContinuousLearnMode::BackpropagateCriticLoss(const TransitionView& 
   *result =
       options_.critic_loss({critics_->q(), batch.reward, batch.discount, next_value_, batch.weight},
                            absl::MakeSpan(td_error_), critics_->d_q());
+  if (std::isfinite(result->loss) && options_.own_loss != nullptr) {
+    DING_ASSIGN_OR_RETURN(result->loss, ComputeOwnCriticLoss(batch));
+  }
   if (std::isfinite(result->loss)) return critics_->Backward();
   return LossError("the critics' loss", result->loss, td_error_);
 }
 
-void ContinuousLearnMode::AfterStep(LearnStep* /*step*/) {
+LossInput ContinuousLearnMode::OwnLossInput(int num_critics) const {
+  LossInput input;
+  input.rows = static_cast<int64_t>(next_value_.size());
+  input.batch = {{"action", action_, static_cast<int64_t>(actor_.scale().width())}};
+  for (int k = 0; k < num_critics; ++k) {
+    const auto critic = static_cast<size_t>(k);
+    input.outputs.push_back({absl::StrCat("q", k), critics_->q()[critic], critics_->d_q()[critic]});
+  }
+  return input;
+}
+
+absl::StatusOr<double> ContinuousLearnMode::ComputeOwnCriticLoss(const TransitionView& batch) {
+  LossInput input = OwnLossInput(critics_->num_critics());
+  input.batch.push_back({"reward", batch.reward});
+  input.batch.push_back({"discount", batch.discount});
+  input.target = {{"next_value", next_value_}};
+  input.weight = batch.weight;
+  DING_ASSIGN_OR_RETURN(LossValue own,
+                        ComputeOwnLoss(options_.own_loss.get(), input, absl::MakeSpan(td_error_)));
+  own_scalars_ = std::move(own.scalars);
+  return own.loss;
+}
+
+absl::StatusOr<double> ContinuousLearnMode::ComputeOwnActorLoss(int num_critics,
+                                                                absl::Span<const float> action,
+                                                                std::vector<LossOutput> more,
+                                                                NamedValues numbers) {
+  LossInput input = OwnLossInput(num_critics);
+  d_own_action_.resize(action.size());
+  input.outputs.push_back({"action", action, absl::MakeSpan(d_own_action_),
+                           static_cast<int64_t>(actor_.scale().width())});
+  input.outputs.insert(input.outputs.end(), more.begin(), more.end());
+  input.numbers = std::move(numbers);
+  DING_ASSIGN_OR_RETURN(const LossValue own, ComputeOwnLoss(options_.own_actor_loss.get(), input));
+  for (const NamedValues::Entry& scalar : own.scalars)
+    own_scalars_.Set(scalar.first, scalar.second);
+  return own.loss;
+}
+
+void ContinuousLearnMode::AddOwnActionGradient(absl::Span<float> d_action) const {
+  if (!has_own_actor_loss()) return;
+  for (size_t i = 0; i < d_action.size(); ++i) d_action[i] += d_own_action_[i];
+}
+
+void ContinuousLearnMode::AfterStep(LearnStep* step) {
+  for (const NamedValues::Entry& scalar : own_scalars_) {
+    step->scalars.Set(scalar.first, scalar.second);
+  }
   if (train_iter() % options_.target_delay != 0) return;
   for (const Target& target : targets_to_move_) {
     UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(),

@@ -20,6 +20,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
@@ -135,6 +136,15 @@ class ContinuousLearnMode : public GradientLearnMode {
                                                        absl::Span<const float> noise,
                                                        NamedValues* scalars) = 0;
 
+  // Replaces the loss of the actor by that of the options: writes d_q() of the first `num_critics`,
+  // and the gradients of `more`, outputs beside q and the `action` [B, n] that the actor takes now.
+  // AddOwnActionGradient() then adds d loss / d action to what has come through the critics.
+  bool has_own_actor_loss() const { return options_.own_actor_loss != nullptr; }
+  absl::StatusOr<double> ComputeOwnActorLoss(int num_critics, absl::Span<const float> action,
+                                             std::vector<LossOutput> more = {},
+                                             NamedValues numbers = {});
+  void AddOwnActionGradient(absl::Span<float> d_action) const;
+
   absl::StatusOr<int64_t> ComputeGradients(const Batch& data, const NamedValues& settings,
                                            LearnStep* step) override;
   void AfterStep(LearnStep* step) override;
@@ -156,6 +166,10 @@ class ContinuousLearnMode : public GradientLearnMode {
   // Reads the batch and computes the gradients of the critics.
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data, LearnStep* step);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
+  // Computes the critics' loss of the options, after that of the algorithm.
+  absl::StatusOr<double> ComputeOwnCriticLoss(const TransitionView& batch);
+  // The columns that critics and actor have in common.
+  LossInput OwnLossInput(int num_critics) const;
   // Draws the masks of dropout for the next passes of these rows through `critics`, and for no
   // other pass of the iteration (`use`).
   void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
@@ -186,6 +200,8 @@ class ContinuousLearnMode : public GradientLearnMode {
   std::vector<float> action_;
   std::vector<float> next_value_;
   std::vector<float> td_error_;
+  std::vector<float> d_own_action_;
+  NamedValues own_scalars_;  // of the losses of the options
 };
 
 // An off-policy algorithm with continuous actions: an actor and the modes that share it. A factory

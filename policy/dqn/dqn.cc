@@ -14,7 +14,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/q_learning/q_network.h"
@@ -34,7 +37,8 @@ class DqnLearn : public QLearnMode {
         outputs_(q_network->network().output_spec()),
         d_outputs_(q_network->network().output_spec()),
         next_outputs_(q_network->network().output_spec()),
-        next_target_outputs_(q_network->network().output_spec()) {
+        next_target_outputs_(q_network->network().output_spec()),
+        target_outputs_(q_network->network().output_spec()) {
     if (AsRandom(&network().network()) != nullptr) state()->AddSeed("noise_seed", &noise_seed_);
   }
 
@@ -48,12 +52,44 @@ class DqnLearn : public QLearnMode {
     DING_RETURN_IF_ERROR(online.Forward(network().Inputs(batch.obs), outputs));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(data.rows()));
     td_error_.resize(static_cast<size_t>(data.rows()));
-    const TdLossResult result = network().head().ComputeLoss(
+    TdLossResult result = network().head().ComputeLoss(
         {outputs.column<float>(0), batch.action.column<int64_t>(0), reward_, batch.discount, next_,
          batch.weight, network().MaskOf(batch.obs)},
         absl::MakeSpan(td_error_), d_outputs.column<float>(0));
+    NamedValues scalars;
+    if (std::isfinite(result.loss) && options().own_loss != nullptr) {
+      DING_ASSIGN_OR_RETURN(
+          LossValue own, ComputeOwn(batch, outputs.column<float>(0), d_outputs.column<float>(0)));
+      result.loss = own.loss;
+      scalars = std::move(own.scalars);
+    }
     if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online.Backward(d_outputs));
-    return QLoss{result.loss, result.mean_q, result.mean_next_value, data.rows(), td_error_, {}};
+    return QLoss{result.loss, result.mean_q,     result.mean_next_value, data.rows(), td_error_,
+                 {},          std::move(scalars)};
+  }
+
+  // Computes the loss of the options, after ComputeNext().
+  absl::StatusOr<LossValue> ComputeOwn(const TransitionView& batch, absl::Span<const float> q,
+                                       absl::Span<float> d_q) {
+    LossInput input;
+    input.rows = batch.obs.rows();
+    const int64_t actions = network().num_actions();
+    input.batch = {{"action", batch.action.column<int64_t>(0)},
+                   {"reward", reward_},
+                   {"discount", batch.discount}};
+    const absl::Span<const uint8_t> mask = network().MaskOf(batch.obs);
+    if (!mask.empty()) input.batch.push_back({"action_mask", mask, actions});
+    input.outputs = {{"q", q, d_q, actions}};
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView next_q, next_target_outputs_.Rows(input.rows));
+    input.target = {{"next_q", ColumnsView(next_q).column<float>(0), actions},
+                    {"next_value", next_}};
+    if (options().own_loss->reads_target_of_obs()) {
+      DING_ASSIGN_OR_RETURN(const MutableColumnsView target_q, target_outputs_.Rows(input.rows));
+      DING_RETURN_IF_ERROR(target().Infer(network().Inputs(batch.obs), target_q));
+      input.target.push_back({"q", ColumnsView(target_q).column<float>(0), actions});
+    }
+    input.weight = batch.weight;
+    return ComputeOwnLoss(options().own_loss.get(), input, absl::MakeSpan(td_error_));
   }
 
   // Each iteration has a stream of its own, so that the learners of a group draw alike even if a
@@ -98,8 +134,9 @@ class DqnLearn : public QLearnMode {
   ScratchColumns d_outputs_;
   ScratchColumns next_outputs_;
   ScratchColumns next_target_outputs_;
-  std::vector<float> reward_;  // [B]
-  std::vector<float> next_;    // [B, W]
+  ScratchColumns target_outputs_;  // for obs
+  std::vector<float> reward_;      // [B]
+  std::vector<float> next_;        // [B, W]
   std::vector<float> td_error_;
 };
 
@@ -114,6 +151,10 @@ absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Net
     return absl::InvalidArgumentError(absl::StrCat(
         variant.algorithm, " learns from single rows, which cannot train the memory of ",
         network->info(), ": policy type 'r2d2' learns from sequences"));
+  }
+  if (options.own_loss != nullptr && variant.head != nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        variant.algorithm, " has a head with a loss of its own, expected no other loss"));
   }
   if (variant.head == nullptr) variant.head = std::make_unique<ValueHead>(options.loss);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<QNetwork> q_network,

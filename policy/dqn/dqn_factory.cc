@@ -21,6 +21,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   QPolicyMaker maker(policy, config, context, /*prefix=*/"");
   RequireSingleRows(policy, maker.problems());
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network, maker.CreateNetwork());
+  maker.options()->own_loss = context.loss;
   return DqnPolicy::Create(std::move(network), context.action, *maker.options(),
                            context.observation);
 }

@@ -74,6 +74,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreatePpoPolicy(const PolicyConfig& poli
   PpoOptions options;
   options.policy = std::move(parts.options);
   options.loss = std::move(loss);
+  options.policy.update.own_loss = context.loss;
   options.epochs = config.epoch_per_collect();
   options.minibatch_size = policy.batch_size();
   options.ratio_clip = config.clip_ratio();

@@ -264,6 +264,9 @@ void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
   step->scalars.Set("target_q_value", loss.mean_next_value);
   // Rows that are not learned from (padding and burn-in of sequences) have the error 0.
   ReportTdErrors(loss.td_error, loss.rows, step);
+  for (const NamedValues::Entry& scalar : loss.scalars) {
+    step->scalars.Set(scalar.first, scalar.second);
+  }
   if (options_.learn.priority && !loss.priority.empty()) {
     step->priority.assign(loss.priority.begin(), loss.priority.end());
   }

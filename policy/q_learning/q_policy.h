@@ -20,6 +20,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"
@@ -39,6 +40,7 @@ struct DqnOptions {
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
   double grad_clip_norm = 0;      // maximal norm of the gradient; 0: not clipped
   TdLossOptions loss;
+  std::shared_ptr<LossFunction> own_loss;  // of DQN; null: that of the head
   bool double_q = true;  // false: the target network also chooses the action that it evaluates
   TargetUpdate target_update;
   Schedule eps;
@@ -174,6 +176,7 @@ struct QLoss {
   int64_t rows = 0;                  // over which the loss is a mean
   absl::Span<const float> td_error;  // one for each row of the batch
   absl::Span<const float> priority;  // of the batch; empty: |td_error|
+  NamedValues scalars = {};          // of a loss of one's own, to report
 };
 
 // The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and

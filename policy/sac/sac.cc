@@ -93,12 +93,19 @@ class SacLearnMode : public ContinuousLearnMode {
     Sample(outputs, noise, rows);
     DING_RETURN_IF_ERROR(critics().Forward(batch.obs, action_));
     d_log_prob_.resize(rows);
-    const SacActorLossResult result =
+    SacActorLossResult result =
         ComputeSacActorLoss(critics().q(), cost_, temperature_->alpha(), options_.actor_reduction,
                             critics().d_q(), absl::MakeSpan(d_log_prob_));
     for (size_t row = 0; row < slope_.size(); ++row) d_log_prob_[row] *= slope_[row];
+    if (has_own_actor_loss()) {
+      DING_ASSIGN_OR_RETURN(
+          result.loss, ComputeOwnActorLoss(critics().num_critics(), action_,
+                                           {{"log_prob", log_prob_, absl::MakeSpan(d_log_prob_)}},
+                                           {{"alpha", temperature_->alpha()}}));
+    }
     d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardToActions(absl::MakeSpan(d_action_)));
+    AddOwnActionGradient(absl::MakeSpan(d_action_));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_outputs, d_outputs_.Rows(batch.obs.rows()));
     distribution_.Backward(d_action_, d_log_prob_, d_outputs.column<float>(kMean),
                            d_outputs.column<float>(kLogStd));

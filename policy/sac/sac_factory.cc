@@ -64,6 +64,8 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateSacPolicy(const PolicyConfig& poli
   options.algorithm = policy.type();
   options.entropy_cost = std::move(entropy_cost);
   options.base = std::move(parts.options);
+  options.base.own_loss = context.loss;
+  options.base.own_actor_loss = context.actor_loss;
   options.base.actor_update_freq = config.actor_update_freq();
   options.alpha = config.alpha();
   options.learn_alpha = config.learn_alpha();

@@ -110,8 +110,12 @@ class Td3LearnMode : public ContinuousLearnMode {
     const double lambda = clones() ? ValueWeight(*options_.cloning_alpha, mean_absolute_q_) : 1.0;
     double loss =
         ComputeDeterministicActorLoss(critics().q().front(), critics().d_q().front(), lambda);
+    if (has_own_actor_loss()) {
+      DING_ASSIGN_OR_RETURN(loss, ComputeOwnActorLoss(/*num_critics=*/1, action_));
+    }
     d_action_.resize(action_.size());
     DING_RETURN_IF_ERROR(critics().BackwardFirstToActions(absl::MakeSpan(d_action_)));
+    AddOwnActionGradient(absl::MakeSpan(d_action_));
     if (clones()) {
       const double cloning_loss =
           AddCloningLoss(action_, unit_actions(), absl::MakeSpan(d_action_));

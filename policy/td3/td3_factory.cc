@@ -36,6 +36,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   parts.options.target_delay = options.base.actor_update_freq;
   parts.options.critic_loss = std::move(options.base.critic_loss);
   options.base = std::move(parts.options);
+  options.base.own_loss = context.loss;
+  options.base.own_actor_loss = context.actor_loss;
   return CreateTd3(std::move(parts.actor), std::move(parts.critics), context.action, options);
 }
 

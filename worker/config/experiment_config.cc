@@ -424,6 +424,8 @@ PolicyConfig MakePolicyConfig(const ExperimentConfig& config) {
   policy.set_discount_factor(section.discount_factor());
   policy.set_nstep(section.nstep());
   *policy.mutable_schedule() = section.schedule();
+  *policy.mutable_loss() = section.loss();
+  *policy.mutable_actor_loss() = section.actor_loss();
   return policy;
 }
 

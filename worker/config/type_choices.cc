@@ -84,6 +84,7 @@ const std::vector<TypeChoice>& TypeChoices() {
       {"ding.OpponentSection", "type", {"policy"}},
       {"ding.NetworkConfig", "type", {"network"}},
       {"ding.FieldScheduleConfig", "type", {"schedule"}},
+      {"ding.LossConfig", "type", {"loss"}},
       {"ding.BufferConfig", "type", {"buffer"}},
       {"ding.SelectorConfig", "type", {"selector"}},
       {"ding.RemoverConfig", "type", {"remover"}},

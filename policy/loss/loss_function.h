@@ -1,0 +1,102 @@
+// A loss of your own in place of the one of an algorithm: `policy { type: "dqn" loss { type: "mine" } }`.
+//
+// The policy does the rest as always: it collects, computes the outputs of its networks, goes back
+// through the networks, steps, reports and saves. The loss gets columns, and writes its gradients by
+// the outputs. There are two ways to write one:
+//
+//   by autograd  a function of tensors (policy/torch/torch_loss.h): quick to write
+//   by hand      a LossFunction with the derivatives in it: no torch, fast
+//
+// Either way it is registered in LossRegistry() (policy/policy_registry.h), and compared with
+// finite differences or with the other way by policy/gradient_check.h.
+//
+//   policy           columns of the batch          outputs                       target
+//   dqn              action reward discount        q [B, A]                      next_q [B, A] next_value
+//                    action_mask [B, A]                                          q [B, A], see below
+//   ppo, a2c         adv return                    log_prob entropy value        log_prob value
+//   sac, td3, ddpg:
+//     loss           action [B, n] reward discount q0 q1 ...                     next_value
+//     actor_loss     action [B, n]                 q0 q1 ... action [B, n] log_prob
+//
+// Other columns are [B]. All are float32, but the action of dqn is int64 and action_mask uint8, 0 if
+// the action is illegal; it is there if the env has a mask.
+//
+//   dqn              next_q is of the target network for next_obs, next_value its value of the best
+//                    action there (by the online network if double_dqn is set; 0 if none is legal).
+//                    target "q" is of the target network for obs, if reads_target_of_obs() says so
+//   ppo, a2c         target has the values of the policy that acted. numbers: "value_weight",
+//                    "entropy_weight", "clip_ratio", "value_clip"
+//   loss             of the critics: q0, q1, ... are their values of the action of the batch,
+//                    next_value is that of the next actions, with sac minus the cost of entropy
+//   actor_loss       q0, ... are the critics' values of the action that the actor takes now; td3 and
+//                    ddpg have q0 alone. The gradient by q goes on to the action through the
+//                    critics, and the one by "action" is added. log_prob and the number "alpha": sac.
+//                    Actions are in [-1, 1]
+//
+// Threads:   thread-compatible.
+// Ownership: columns are valid during a call.
+#ifndef DING_WORKER_POLICY_LOSS_LOSS_FUNCTION_H_
+#define DING_WORKER_POLICY_LOSS_LOSS_FUNCTION_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/named_values.h"
+
+namespace ding {
+
+// A column [B], or [B, width] row-major.
+struct LossColumn {
+  std::string name;
+  std::variant<absl::Span<const float>, absl::Span<const int64_t>, absl::Span<const uint8_t>>
+      values;
+  int64_t width = 0;  // 0: [B]
+};
+
+// An output of the networks, and where d loss / d output goes: as many elements.
+struct LossOutput {
+  std::string name;
+  absl::Span<const float> values;
+  absl::Span<float> gradient;
+  int64_t width = 0;
+};
+
+struct LossInput {
+  int64_t rows = 0;                     // B
+  std::vector<LossColumn> batch;        // constants
+  std::vector<LossOutput> outputs;      // what the loss depends on
+  std::vector<LossColumn> target;       // outputs of networks that are not trained by it: constants
+  NamedValues numbers;                  // settings that may change in a run
+  absl::Span<const float> weight = {};  // [B] importance weights of the buffer; empty: 1
+  absl::Span<const uint8_t> mask =
+      {};  // [B] 0: padding, which must not count; empty: there is none
+};
+
+struct LossValue {
+  double loss = 0;
+  // [B] what priorities and reports are made of; empty: the algorithm's own td error. Not of
+  // on-policy policies and actors.
+  std::vector<float> td_error = {};
+  // Reported beside those of the algorithm, or in place of those with the same names.
+  NamedValues scalars = {};
+};
+
+class LossFunction {
+ public:
+  virtual ~LossFunction() = default;
+
+  // Whether it reads "q" of the target in dqn, which costs a pass through the target network.
+  virtual bool reads_target_of_obs() const { return false; }
+
+  // Returns the loss, and writes all elements of all gradients. After an error no parameter
+  // changes; a message needs not name the iteration.
+  virtual absl::StatusOr<LossValue> Compute(const LossInput& input) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_LOSS_LOSS_FUNCTION_H_
