@@ -22,6 +22,7 @@
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"

@@ -16,6 +16,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/testing/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -90,18 +91,8 @@ TEST_F(CriticEnsembleTest, GradientsOfParametersAgreeWithFiniteDifferences) {
   ASSERT_THAT(critics->Forward(obs_.view(), action_column_), IsOk());
   SetGradients(critics.get());
   ASSERT_THAT(critics->Backward(), IsOk());
-  const absl::Span<float> parameters = critics->network().parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    constexpr float kStep = 1.0f / 128;
-    const float start = parameters[i];
-    parameters[i] = start + kStep;
-    const double above = Loss(critics.get());
-    parameters[i] = start - kStep;
-    const double below = Loss(critics.get());
-    parameters[i] = start;
-    EXPECT_NEAR(critics->network().gradients()[i], (above - below) / (2 * kStep), 2e-3)
-        << "parameter " << i;
-  }
+  ExpectGradientsOf([&] { return Loss(critics.get()); }, critics->network().parameters(),
+                    critics->network().gradients(), 1.0f / 128, 2e-3);
 }
 
 TEST_F(CriticEnsembleTest, GradientsOfActionsAgreeWithFiniteDifferences) {
@@ -113,16 +104,8 @@ TEST_F(CriticEnsembleTest, GradientsOfActionsAgreeWithFiniteDifferences) {
   std::vector<float> d_action(action_column_.size());
   ASSERT_THAT(critics->BackwardToActions(absl::MakeSpan(d_action)), IsOk());
   EXPECT_THAT(critics->network().gradients(), Each(-77.0f)) << "nobody reads them";
-  for (size_t i = 0; i < d_action.size(); ++i) {
-    constexpr float kStep = 1.0f / 128;
-    const float start = action_column_[i];
-    action_column_[i] = start + kStep;
-    const double above = Loss(critics.get());
-    action_column_[i] = start - kStep;
-    const double below = Loss(critics.get());
-    action_column_[i] = start;
-    EXPECT_NEAR(d_action[i], (above - below) / (2 * kStep), 2e-3) << "element " << i;
-  }
+  ExpectGradientsOf([&] { return Loss(critics.get()); }, absl::MakeSpan(action_column_), d_action,
+                    1.0f / 128, 2e-3);
 }
 
 TEST_F(CriticEnsembleTest, TheFirstCriticAloneIsTheFirstOfAll) {

@@ -20,6 +20,7 @@
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/describe_actor.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"

@@ -13,6 +13,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"

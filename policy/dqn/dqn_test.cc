@@ -22,6 +22,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/q_learning/q_network.h"
 #include "ding_worker/policy/testing/random_batch.h"

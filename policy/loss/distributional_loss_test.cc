@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/loss/distribution_loops.h"
 #include "gtest/gtest.h"
 
@@ -21,22 +22,6 @@ using internal_loss::QuantileRow;
 
 constexpr int kRows = 9;
 constexpr int kActions = 3;
-
-// Expects `gradient` to be that of the loss of `batch` by `values`, a column of it.
-template <typename Batch>
-void ExpectGradient(const std::vector<float>& gradient, std::vector<float>* values, float step,
-                    double tolerance, Batch* batch) {
-  for (size_t i = 0; i < values->size(); ++i) {
-    float& value = (*values)[i];
-    const float start = value;
-    value = start + step;
-    const double above = batch->Compute().loss;
-    value = start - step;
-    const double below = batch->Compute().loss;
-    value = start;
-    EXPECT_NEAR(gradient[i], (above - below) / (2 * step), tolerance) << "element " << i;
-  }
-}
 
 // A random batch that owns its columns. Rewards also lie outside of the support.
 struct CategoricalBatch {
@@ -126,7 +111,8 @@ TEST_P(CategoricalLoss, TheGradientAgreesWithFiniteDifferences) {
   CategoricalBatch batch(2, GetParam());
   batch.Compute();
   const std::vector<float> d_logit = batch.d_logit;
-  ExpectGradient(d_logit, &batch.logit, 1.0f / 64, 1e-4, &batch);
+  ExpectGradientsOf([&] { return batch.Compute().loss; }, absl::MakeSpan(batch.logit), d_logit,
+                    1.0f / 64, 1e-4);
 }
 
 TEST_P(CategoricalLoss, MeansAreThoseOfTheDistributions) {
@@ -249,7 +235,8 @@ TEST_P(QuantileLoss, TheGradientAgreesWithFiniteDifferences) {
   QuantileBatch batch(2, GetParam());
   batch.Compute();
   const std::vector<float> d_q = batch.d_q;
-  ExpectGradient(d_q, &batch.q, 1.0f / 256, 1e-3, &batch);
+  ExpectGradientsOf([&] { return batch.Compute().loss; }, absl::MakeSpan(batch.q), d_q, 1.0f / 256,
+                    1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllSizes, QuantileLoss,

@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,22 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::FloatEq;
-
-// Expects `gradient` to be that of `loss` by `values`.
-template <typename Loss>
-void ExpectGradient(const std::vector<float>& gradient, std::vector<float>* values, float step,
-                    double tolerance, const Loss& loss) {
-  for (size_t i = 0; i < values->size(); ++i) {
-    float& value = (*values)[i];
-    const float start = value;
-    value = start + step;
-    const double above = loss();
-    value = start - step;
-    const double below = loss();
-    value = start;
-    EXPECT_NEAR(gradient[i], (above - below) / (2 * step), tolerance) << "element " << i;
-  }
-}
 
 constexpr int kCqlRows = 8;
 constexpr int kActions = 4;
@@ -85,7 +70,8 @@ TEST(CqlLoss, TheGradientAgreesWithFiniteDifferencesAndIsAdded) {
   };
   penalty(absl::MakeSpan(d_q));
   for (float& value : d_q) value -= 2;
-  ExpectGradient(d_q, &batch.q, 1.0f / 256, 1e-5, [&] { return penalty(absl::MakeSpan(ignored)); });
+  ExpectGradientsOf([&] { return penalty(absl::MakeSpan(ignored)); }, absl::MakeSpan(batch.q), d_q,
+                    1.0f / 256, 1e-5);
 }
 
 TEST(CqlLoss, LargeValuesAreFiniteAndNanIsNot) {
@@ -154,7 +140,8 @@ TEST(CriticEnsembleLoss, TheGradientAgreesWithFiniteDifferences) {
   for (size_t k = 0; k < columns.q.size(); ++k) {
     SCOPED_TRACE(k);
     // The step is exact in float32, so that only curvature causes an error.
-    ExpectGradient(d_q[k], &columns.q[k], 1.0f / 256, 1e-4, [&] { return columns.Compute().loss; });
+    ExpectGradientsOf([&] { return columns.Compute().loss; }, absl::MakeSpan(columns.q[k]), d_q[k],
+                      1.0f / 256, 1e-4);
   }
 }
 
@@ -251,7 +238,8 @@ TEST_P(DiscreteSacLoss, TheGradientAgreesWithFiniteDifferences) {
   DiscreteColumns columns(GetParam());
   columns.Loss();
   const std::vector<float> d_logit = columns.d_logit;
-  ExpectGradient(d_logit, &columns.logit, 1.0f / 1024, 1e-5, [&] { return columns.Loss(); });
+  ExpectGradientsOf([&] { return columns.Loss(); }, absl::MakeSpan(columns.logit), d_logit,
+                    1.0f / 1024, 1e-5);
   for (size_t i = 0; i < columns.mask.size(); ++i) {
     if (columns.mask[i] == 0) {
       EXPECT_EQ(d_logit[i], 0) << "logit " << i;
@@ -305,8 +293,8 @@ TEST(ExpectileLoss, AgreesWithItsDefinitionAndFiniteDifferences) {
   }
   EXPECT_NEAR(result.loss, expected, 1e-6);
   EXPECT_NEAR(result.mean_value, mean, 1e-6);
-  ExpectGradient(d_v, &v, 1.0f / 1024, 2e-4,
-                 [&] { return ComputeExpectileLoss(q, v, kTau, absl::MakeSpan(ignored)).loss; });
+  ExpectGradientsOf([&] { return ComputeExpectileLoss(q, v, kTau, absl::MakeSpan(ignored)).loss; },
+                    absl::MakeSpan(v), d_v, 1.0f / 1024, 2e-4);
 }
 
 TEST(ExpectileLoss, TheMinimumIsTheExpectile) {
@@ -350,8 +338,8 @@ TEST(WeightedLikelihoodLoss, AgreesWithItsDefinitionAndFiniteDifferences) {
     return ComputeWeightedLikelihoodLoss({action, mean, log_std, weight}, absl::MakeSpan(ignored),
                                          absl::MakeSpan(ignored_std));
   };
-  ExpectGradient(d_mean, &mean, 1.0f / 1024, 2e-4, again);
-  ExpectGradient(d_log_std, &log_std, 1.0f / 1024, 2e-4, again);
+  ExpectGradientsOf(again, absl::MakeSpan(mean), d_mean, 1.0f / 1024, 2e-4);
+  ExpectGradientsOf(again, absl::MakeSpan(log_std), d_log_std, 1.0f / 1024, 2e-4);
 }
 
 constexpr size_t kSacRows = 11;
@@ -404,10 +392,10 @@ TEST_P(SacActorLoss, TheGradientsAgreeWithFiniteDifferences) {
   const auto d_q = columns.d_q;
   const auto d_log_prob = columns.d_log_prob;
   const auto loss = [&] { return columns.Compute(GetParam()).loss; };
-  ExpectGradient(d_log_prob, &columns.log_prob, 1.0f / 1024, 1e-4, loss);
+  ExpectGradientsOf(loss, absl::MakeSpan(columns.log_prob), d_log_prob, 1.0f / 1024, 1e-4);
   for (size_t k = 0; k < kCritics; ++k) {
     SCOPED_TRACE(k);
-    ExpectGradient(d_q[k], &columns.q[k], 1.0f / 1024, 1e-4, loss);
+    ExpectGradientsOf(loss, absl::MakeSpan(columns.q[k]), d_q[k], 1.0f / 1024, 1e-4);
   }
 }
 
@@ -455,8 +443,8 @@ TEST(DeterministicActorLoss, IsMinusTheMeanAndAgreesWithFiniteDifferences) {
   std::vector<float> d_q(4);
   std::vector<float> ignored(4);
   EXPECT_NEAR(ComputeDeterministicActorLoss(q, absl::MakeSpan(d_q)), -4.5 / 4, 1e-9);
-  ExpectGradient(d_q, &q, 1.0f / 256, 1e-6,
-                 [&] { return ComputeDeterministicActorLoss(q, absl::MakeSpan(ignored)); });
+  ExpectGradientsOf([&] { return ComputeDeterministicActorLoss(q, absl::MakeSpan(ignored)); },
+                    absl::MakeSpan(q), d_q, 1.0f / 256, 1e-6);
 }
 
 TEST(DeterministicActorLoss, LambdaScalesLossAndGradient) {
@@ -480,8 +468,8 @@ TEST(CloningLoss, AgreesWithFiniteDifferencesAndIsAdded) {
   std::vector<float> ignored(4);
   EXPECT_NEAR(AddCloningLoss(action, data, absl::MakeSpan(d_action)), (1 + 4 + 0.25) / 4, 1e-9);
   for (float& value : d_action) value -= 2;
-  ExpectGradient(d_action, &action, 1.0f / 256, 1e-5,
-                 [&] { return AddCloningLoss(action, data, absl::MakeSpan(ignored)); });
+  ExpectGradientsOf([&] { return AddCloningLoss(action, data, absl::MakeSpan(ignored)); },
+                    absl::MakeSpan(action), d_action, 1.0f / 256, 1e-5);
 }
 
 }  // namespace

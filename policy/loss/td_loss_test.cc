@@ -8,6 +8,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/returns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -92,16 +93,9 @@ TEST_P(TdLossGradient, AgreesWithFiniteDifferences) {
   RandomBatch batch(3, 8, 4);
   batch.Compute(options);
   const std::vector<float> d_q = batch.d_q;
-  constexpr float kStep = 1.0f / 256;  // exact in float32, so that only curvature causes an error
-  for (size_t i = 0; i < d_q.size(); ++i) {
-    const float q = batch.q[i];
-    batch.q[i] = q + kStep;
-    const double above = batch.Compute(options).loss;
-    batch.q[i] = q - kStep;
-    const double below = batch.Compute(options).loss;
-    batch.q[i] = q;
-    EXPECT_NEAR(d_q[i], (above - below) / (2 * kStep), 1e-4) << "q value " << i;
-  }
+  // The step is exact in float32, so that only curvature causes an error.
+  ExpectGradientsOf([&] { return batch.Compute(options).loss; }, absl::MakeSpan(batch.q), d_q,
+                    1.0f / 256, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TdLossGradient,

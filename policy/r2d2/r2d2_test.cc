@@ -19,6 +19,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/r2d2/r2d2.pb.h"

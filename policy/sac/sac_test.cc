@@ -23,6 +23,7 @@
 #include "ding_worker/policy/continuous/continuous.pb.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "gtest/gtest.h"
 
 namespace ding {
 
@@ -243,19 +242,6 @@ absl::StatusOr<std::unique_ptr<Network>> LeakyNetwork::Clone() const {
 std::string LeakyNetwork::info() const {
   return absl::StrCat("leaky ", num_inputs(), "-", state_size_, "-", num_outputs(), ": ",
                       parameters_.size(), " parameters");
-}
-
-void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> parameters,
-                       absl::Span<const float> gradients, float step, double tolerance) {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const float start = parameters[i];
-    parameters[i] = start + step;
-    const double above = loss();
-    parameters[i] = start - step;
-    const double below = loss();
-    parameters[i] = start;
-    EXPECT_NEAR(gradients[i], (above - below) / (2 * step), tolerance) << "parameter " << i;
-  }
 }
 
 }  // namespace ding

@@ -4,7 +4,6 @@
 #define DING_WORKER_POLICY_TESTING_TEST_NETWORKS_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -128,10 +127,6 @@ inline MlpOptions SmallMlpOptions() {
   options.activation = MlpOptions::Activation::kTanh;
   return options;
 }
-
-// Expects `gradients` to be those of `loss` by `parameters`, which it moves by `step`.
-void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> parameters,
-                       absl::Span<const float> gradients, float step, double tolerance);
 
 }  // namespace ding
 
