@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -25,23 +24,6 @@
 
 namespace ding {
 namespace {
-
-// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions
-// into errors. It differs from CallUser() in that it leaves out the stack trace of a c10::Error.
-template <typename Body>
-absl::Status Guard(const std::string& name, Body body) {
-  try {
-    return body();
-  } catch (const c10::Error& error) {
-    return absl::InternalError(
-        absl::StrCat("torch network '", name, "': ", error.what_without_backtrace()));
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("torch network '", name, "': ", error.what()));
-  } catch (...) {
-    return absl::InternalError(absl::StrCat("torch network '", name,
-                                            "': threw an exception that is not a std::exception"));
-  }
-}
 
 at::ScalarType ScalarTypeOf(DType dtype) {
   switch (dtype) {
@@ -82,6 +64,7 @@ class TorchNetwork : public Network {
   TorchNetwork(absl::string_view name, std::function<TorchModule()> make_module, SpecPtr input,
                SpecPtr output, uint64_t seed, const TorchOptions& options)
       : name_(name),
+        what_(absl::StrCat("torch network '", name, "'")),
         make_module_(std::move(make_module)),
         input_(std::move(input)),
         output_(std::move(output)),
@@ -92,10 +75,10 @@ class TorchNetwork : public Network {
 
   // Makes the module and moves its parameters into the flat storage. It must be called once, first.
   absl::Status Init() {
-    return Guard(name_, [&] {
+    return GuardTorch(what_, [&] {
       module_ = SeedAndMakeModule();
       if (module_.module == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("torch network '", name_, "': no module"));
+        return absl::InvalidArgumentError(absl::StrCat(what_, ": no module"));
       }
       module_.module->eval();
       DING_RETURN_IF_ERROR(CheckBuffers());
@@ -116,7 +99,7 @@ class TorchNetwork : public Network {
     DING_RETURN_IF_ERROR(CheckCall(input, output));
     if (input.rows() == 0) return absl::OkStatus();
     ScopedFlushDenormals flush;
-    return Guard(name_, [&] {
+    return GuardTorch(what_, [&] {
       const c10::InferenceMode no_autograd;
       PutParameters();
       const std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
@@ -132,7 +115,7 @@ class TorchNetwork : public Network {
     forward_rows_ = -1;
     if (input.rows() > 0) {
       ScopedFlushDenormals flush;
-      DING_RETURN_IF_ERROR(Guard(name_, [&] {
+      DING_RETURN_IF_ERROR(GuardTorch(what_, [&] {
         const at::AutoGradMode with_autograd(true);
         PutParameters();
         std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
@@ -150,7 +133,7 @@ class TorchNetwork : public Network {
     DING_RETURN_IF_ERROR(CheckFirstFields(*output_, d_output.spec(), "torch output gradient"));
     if (d_output.rows() != forward_rows_) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "torch network '", name_, "': Backward of ", d_output.rows(), " rows ",
+          what_, ": Backward of ", d_output.rows(), " rows ",
           forward_rows_ < 0 ? std::string("without a Forward")
                             : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
     }
@@ -160,7 +143,7 @@ class TorchNetwork : public Network {
     outputs_.clear();
     if (d_output.rows() == 0) return absl::OkStatus();
     ScopedFlushDenormals flush;
-    return Guard(name_, [&] {
+    return GuardTorch(what_, [&] {
       if (copies_) device_gradients_.zero_();
       AccumulateGradients(outputs, OnDevice(d_output, output_->size()));
       if (copies_) FlatTensorOf(&gradients_).copy_(device_gradients_);
@@ -173,9 +156,9 @@ class TorchNetwork : public Network {
         std::make_unique<TorchNetwork>(name_, make_module_, input_, output_, seed_, options_);
     DING_RETURN_IF_ERROR(clone->Init());
     if (clone->parameters().size() != parameters().size()) {
-      return absl::InternalError(absl::StrCat(
-          "torch network '", name_, "': the module of the clone has ", clone->parameters().size(),
-          " parameters, that of the original ", parameters().size()));
+      return absl::InternalError(
+          absl::StrCat(what_, ": the module of the clone has ", clone->parameters().size(),
+                       " parameters, that of the original ", parameters().size()));
     }
     std::copy(parameters().begin(), parameters().end(), clone->parameters().begin());
     return std::unique_ptr<Network>(std::move(clone));
@@ -200,7 +183,7 @@ class TorchNetwork : public Network {
     const auto buffers = module_.module->named_buffers();
     if (buffers.is_empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("torch network '", name_, "': the module has buffer '", buffers[0].key(),
+        absl::StrCat(what_, ": the module has buffer '", buffers[0].key(),
                      "'; only parameters are trained, saved and copied"));
   }
 
@@ -210,10 +193,9 @@ class TorchNetwork : public Network {
       const at::Tensor& parameter = item.value();
       if (!parameter.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
       if (parameter.scalar_type() != at::kFloat || !parameter.device().is_cpu()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("torch network '", name_, "': parameter '", item.key(), "' is ",
-                         c10::toString(parameter.scalar_type()), " on ", parameter.device().str(),
-                         ", expected Float on cpu"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            what_, ": parameter '", item.key(), "' is ", c10::toString(parameter.scalar_type()),
+            " on ", parameter.device().str(), ", expected Float on cpu"));
       }
       const Shape shape(parameter.sizes().begin(), parameter.sizes().end());
       info_.push_back({absl::StrReplaceAll(item.key(), {{".", "/"}}), shape, num_parameters_});
@@ -221,8 +203,7 @@ class TorchNetwork : public Network {
       module_parameters_.push_back(parameter);
     }
     if (num_parameters_ > 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("torch network '", name_, "': the module has no parameters"));
+    return absl::InvalidArgumentError(absl::StrCat(what_, ": the module has no parameters"));
   }
 
   void FlattenParameters() {
@@ -274,15 +255,14 @@ class TorchNetwork : public Network {
     DING_RETURN_IF_ERROR(CheckFirstFields(*input_, input.spec(), "torch input"));
     DING_RETURN_IF_ERROR(CheckFirstFields(*output_, output.spec(), "torch output"));
     if (output.rows() >= input.rows()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("torch network '", name_, "': ", input.rows(),
-                                                   " input rows, but room for ", output.rows(),
-                                                   " output rows"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        what_, ": ", input.rows(), " input rows, but room for ", output.rows(), " output rows"));
   }
 
   absl::Status CheckOutputs(const std::vector<at::Tensor>& outputs, int64_t rows) const {
     if (static_cast<int>(outputs.size()) != output_->size()) {
-      return absl::InternalError(absl::StrCat("torch network '", name_, "': ", outputs.size(),
-                                              " outputs, expected ", output_->size()));
+      return absl::InternalError(
+          absl::StrCat(what_, ": ", outputs.size(), " outputs, expected ", output_->size()));
     }
     for (int field = 0; field < output_->size(); ++field) {
       const FieldSpec& spec = output_->field(field);
@@ -294,7 +274,7 @@ class TorchNetwork : public Network {
         continue;
       }
       return absl::InternalError(absl::StrCat(
-          "torch network '", name_, "': output '", spec.name, "' is ",
+          what_, ": output '", spec.name, "' is ",
           found.defined() ? absl::StrCat(c10::toString(found.scalar_type()),
                                          ShapeString({found.sizes().data(), found.sizes().size()}))
                           : std::string("undefined"),
@@ -332,6 +312,7 @@ class TorchNetwork : public Network {
   }
 
   const std::string name_;
+  const std::string what_;  // begins messages
   const std::function<TorchModule()> make_module_;
   const SpecPtr input_;
   const SpecPtr output_;

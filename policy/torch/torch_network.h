@@ -36,12 +36,17 @@
 #define DING_WORKER_POLICY_TORCH_TORCH_NETWORK_H_
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "c10/util/Exception.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/torch/torch_device.h"
@@ -49,6 +54,23 @@
 #include "torch/nn/pimpl.h"
 
 namespace ding {
+
+// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions into
+// errors that begin with `what`. It differs from CallUser() in that it leaves out the stack trace of
+// a c10::Error.
+template <typename Body>
+absl::Status GuardTorch(const std::string& what, Body body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(absl::StrCat(what, ": ", error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(what, ": ", error.what()));
+  } catch (...) {
+    return absl::InternalError(
+        absl::StrCat(what, ": threw an exception that is not a std::exception"));
+  }
+}
 
 struct TorchModule {
   std::shared_ptr<torch::nn::Module> module;
