@@ -1,10 +1,7 @@
-// Random runs of an aggregator between a coordinator and learners that send valid and invalid
+// Random runs of the logic of an aggregator (group_core.h: no threads, no connections) between a coordinator and learners that send valid and invalid
 // messages. Whatever they send, the aggregator must keep working, tell the coordinator only what a
 // learner may say, and give each drawn row to exactly one learner. At the end of each run,
 // well-behaved learners must be able to train together.
-//
-// After each message, the run waits until the aggregator and all learners have handled everything,
-// so that it depends on its seed only.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -13,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,9 +17,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ding_worker/adapter/learner_aggregator.h"
+#include "ding_worker/adapter/group_core.h"
+#include "ding_worker/adapter/group_task.h"
 #include "ding_worker/adapter/testing/random_learner.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/clock.h"
@@ -32,10 +28,8 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/control/protocol.h"
-#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/testing/message_mutator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -46,9 +40,6 @@ namespace {
 using testing::Each;
 using testing::Ge;
 
-constexpr absl::Duration kLong = absl::Minutes(1);
-constexpr char kAddress[] = "learners";
-constexpr char kPing[] = "ping";
 constexpr size_t kMaxLearners = 4;
 // A coordinator that gets more demands than this ends the session.
 constexpr size_t kMaxWaitingDemands = 64;
@@ -78,34 +69,33 @@ Hello LearnerHello(int number) {
 class RandomRun {
  public:
   explicit RandomRun(Mutator* mutator) : mutator_(mutator), rng_(mutator->rng()) {
-    LearnerAggregator::Options options;
+    GroupTask::Options options;
     options.learner_num = 2;
     options.connect_timeout = absl::Seconds(10);
     options.form_timeout = absl::Seconds(5);
     options.admit_period = absl::Seconds(3);
-    options.leave_timeout = absl::Milliseconds(10);
-    options.server.address = kAddress;
-    options.server.session.lease = kLong;
     options.clock = &clock_;
-    session_ = coordinator_.Join();
-    aggregator_ =
-        LearnerAggregator::Create(options, session_.get(), coordinator_.transport()).value();
-    running_ = std::thread([this] { end_ = aggregator_->Run(); });
+    Welcome welcome;
+    welcome.set_worker(RandomLearner::kAggregator);
+    welcome.set_run("run-1");
+    core_.emplace(
+        options, /*report_period=*/absl::Seconds(1), welcome,
+        [this](uint32_t worker, const CoordinatorMessage& message) {
+          const auto learner = Find(worker);
+          if (learner != learners_.end()) (*learner)->Take(message);
+        },
+        [this](const WorkerMessage& message) { TakeUp(message); });
     // In a third of the runs all behave well, and are only lost now and then.
     constexpr uint64_t kOneIn[] = {0, 16, 4};
     wild_one_in_ = kOneIn[rng_->UniformInt(3)];
   }
-  ~RandomRun() {
-    coordinator_.session()->Close("the test is over");
-    if (running_.joinable()) running_.join();
-  }
 
   void Step() {
-    const uint64_t what = rng_->UniformInt(30);
+    const uint64_t what = mutator_->rng()->UniformInt(30);
     if (learners_.empty() || (what == 0 && learners_.size() < kMaxLearners)) {
       Join();
     } else if (what == 1 && rng_->UniformInt(3) == 0) {
-      Leave(rng_->UniformInt(learners_.size()));
+      Lose(learners_[rng_->UniformInt(learners_.size())]->worker());
     } else if (what == 2) {
       clock_.Advance(absl::Seconds(static_cast<int64_t>(rng_->UniformInt(6))));
     } else if (what < 10) {
@@ -119,7 +109,7 @@ class RandomRun {
   // Checks that well-behaved learners can still train together, whatever has happened before.
   void CheckEnd() {
     wild_one_in_ = 0;
-    while (!learners_.empty()) Leave(0);
+    while (!learners_.empty()) Lose(learners_[0]->worker());
     Settle();
     Start("last");
     Settle();
@@ -129,17 +119,18 @@ class RandomRun {
       WorkerMessage message;
       ASSERT_TRUE(learner->has_task());
       learner->Ready(message.mutable_group_ready());
-      learner->Say(message);
+      Say(learner.get(), message);
     }
     Settle();
     for (int step = 0; step < 3; ++step) Learn(/*done=*/step == 2);
     EXPECT_EQ(last_info_.learner_step(), 1003);
     EXPECT_TRUE(last_info_.learner_done());
     EXPECT_EQ(last_info_.priority_size(), 16) << "two batches of 4 + 4 rows";
-    coordinator_.EndRun("over");
-    running_.join();
-    ASSERT_THAT(end_, IsOk());
-    EXPECT_EQ(end_->reason(), "over");
+    CoordinatorMessage end;
+    end.mutable_end_run()->set_reason("over");
+    core_->TakeFromCoordinator(end);
+    ASSERT_TRUE(core_->end().has_value());
+    EXPECT_EQ(core_->end()->reason(), "over");
   }
 
   // Counts over all runs. They show that the runs were not idle.
@@ -165,22 +156,28 @@ class RandomRun {
     Join(hello);
   }
   void Join(const Hello& hello) {
-    auto learner = std::make_unique<RandomLearner>(&coordinator_, kAddress, hello);
-    // A mutated Hello may be that of an operator, which is not told of the group.
-    if (learner->connected() && hello.role() == Hello::LEARNER) {
-      learners_.push_back(std::move(learner));
-    }
+    // The server refuses other ones, and keeps operators to itself.
+    if (hello.role() != Hello::LEARNER || !CheckHelloFields(hello).ok()) return;
+    const absl::StatusOr<uint32_t> worker = core_->Admit(hello);
+    if (!worker.ok()) return;
+    learners_.push_back(std::make_unique<RandomLearner>(*worker, hello));
+    core_->Join(*worker, hello, "peer");
   }
-  void Leave(size_t index) {
-    const uint32_t worker = learners_[index]->worker();
-    learners_[index]->Leave();
-    learners_.erase(learners_.begin() + static_cast<std::ptrdiff_t>(index));
-    const auto is_there = [&] {
-      const RunStatus status = aggregator_->status();
-      return std::any_of(status.worker().begin(), status.worker().end(),
-                         [&](const WorkerStatus& shown) { return shown.worker() == worker; });
-    };
-    while (is_there()) absl::SleepFor(absl::Microseconds(20));
+  std::vector<std::unique_ptr<RandomLearner>>::iterator Find(uint32_t worker) {
+    return std::find_if(learners_.begin(), learners_.end(),
+                        [worker](const auto& learner) { return learner->worker() == worker; });
+  }
+  void Lose(uint32_t worker, const absl::Status& why = absl::AbortedError("left")) {
+    learners_.erase(Find(worker));
+    core_->Lose(worker, why);
+  }
+  // A learner that sends something invalid is lost.
+  void Say(RandomLearner* learner, const WorkerMessage& message) {
+    learner->NoteSaid(message);
+    const absl::Status status = core_->TakeFromLearner(learner->worker(), message);
+    if (status.ok()) return;
+    ++lost;
+    Lose(learner->worker(), status);
   }
 
   void LearnerSays(RandomLearner* learner) {
@@ -192,13 +189,15 @@ class RandomRun {
       if (!mutant.ok()) return;
       message = *mutant;
     }
-    if (message.message_case() == WorkerMessage::MESSAGE_NOT_SET || message.has_status_request()) {
+    // The server answers questions itself.
+    if (message.message_case() == WorkerMessage::MESSAGE_NOT_SET || message.has_status_request() ||
+        message.has_operator_request()) {
       return;
     }
     if (message.has_learner_info()) {
       for (const Triple& triple : TriplesOf(Paired(message.learner_info()))) said_.insert(triple);
     }
-    learner->Say(message);
+    Say(learner, message);
   }
   // The report, or an empty one if its lists have different lengths: the aggregator refuses such
   // reports.
@@ -228,7 +227,7 @@ class RandomRun {
       TaskIsOver();
       present_ = start.learner();
     }
-    coordinator_.Send(message);
+    core_->TakeFromCoordinator(message);
   }
 
   void CoordinatorSays() {
@@ -251,7 +250,7 @@ class RandomRun {
     }
     // An empty message would end the run.
     if (message.message_case() == CoordinatorMessage::MESSAGE_NOT_SET) return;
-    message.has_start_task() ? Give(message) : coordinator_.Send(message);
+    message.has_start_task() ? Give(message) : core_->TakeFromCoordinator(message);
   }
   // Makes a message that a coordinator does not send to a group, or sends only once.
   void Noise(CoordinatorMessage* message) {
@@ -295,47 +294,14 @@ class RandomRun {
     return true;
   }
 
-  // Waits until everybody has handled everything. A learner may see that it was disconnected before
-  // the aggregator has drawn the consequences.
+  // Lets the aggregator do what the elapsed time calls for, and checks what was sent since the last
+  // call.
   void Settle() {
-    const Deadline patience = Deadline::After(absl::Seconds(10));
-    for (bool is_lost = true; is_lost;) {
-      is_lost = false;
-      ASSERT_NO_FATAL_FAILURE(PingTwice());
-      for (auto it = learners_.begin(); it != learners_.end();) {
-        (*it)->Hear();
-        if ((*it)->connected()) {
-          ++it;
-        } else {
-          ++lost;
-          is_lost = true;
-          it = learners_.erase(it);
-        }
-      }
-      // A learner learns that it is lost before the aggregator does.
-      const bool agree = aggregator_->status().worker_size() == static_cast<int>(learners_.size());
-      is_lost = is_lost || (!agree && !patience.Passed());
-    }
+    core_->Advance();
+    core_->ReportGroup();
     CheckForms();
     CheckData();
     CheckResources();
-  }
-
-  // Waits until the aggregator has handled what came before. It answers a message before it checks
-  // what the elapsed time calls for; the messages of that check come before the second answer.
-  void PingTwice() {
-    for (int i = 0; i < 2; ++i) {
-      CoordinatorMessage ping;
-      ping.mutable_start_task()->mutable_collector()->set_task_id(kPing);
-      coordinator_.Send(ping);
-      while (true) {
-        const WorkerMessage message = coordinator_.Receive();
-        ASSERT_NE(message.message_case(), WorkerMessage::MESSAGE_NOT_SET)
-            << "the aggregator has ended: " << coordinator_.session()->status();
-        if (message.task_failed().task_id() == kPing) break;
-        TakeUp(message);
-      }
-    }
   }
 
   void TaskIsOver() {
@@ -428,7 +394,7 @@ class RandomRun {
     EXPECT_GT(policy.version(), newest_of_task_);
     EXPECT_GE(policy.version(), present_->first_version());
     EXPECT_EQ(policy.key(),
-              PolicyKey(policy.policy_id(), policy.version(), FakeCoordinator::kWorker));
+              PolicyKey(policy.policy_id(), policy.version(), RandomLearner::kAggregator));
     newest_of_task_ = policy.version();
     newest_version_ = std::max(newest_version_, policy.version());
   }
@@ -483,7 +449,7 @@ class RandomRun {
     }
   }
   void CheckResources() {
-    EXPECT_EQ(aggregator_->status().worker_size(), static_cast<int>(learners_.size()));
+    EXPECT_EQ(core_->Status().worker_size(), static_cast<int>(learners_.size()));
     int64_t memory = 0;
     int64_t gpus = 0;
     for (const auto& learner : learners_) {
@@ -501,7 +467,7 @@ class RandomRun {
       ASSERT_NE(learner->generation(), nullptr);
       WorkerMessage message;
       learner->Demand(4, message.mutable_learner_demand());
-      learner->Say(message);
+      Say(learner.get(), message);
     }
     Settle();
     ASSERT_FALSE(waiting_.empty());
@@ -510,14 +476,14 @@ class RandomRun {
     sent_ = std::exchange(sent_given_, {});
     CoordinatorMessage data;
     *data.mutable_learner_data() = sent_;
-    coordinator_.Send(data);
+    core_->TakeFromCoordinator(data);
     Settle();
     for (const auto& learner : learners_) {
       ASSERT_NE(learner->generation(), nullptr);
       WorkerMessage message;
       learner->Info(done, message.mutable_learner_info());
       for (const Triple& triple : TriplesOf(message.learner_info())) said_.insert(triple);
-      learner->Say(message);
+      Say(learner.get(), message);
     }
     Settle();
   }
@@ -526,11 +492,7 @@ class RandomRun {
   Rng* const rng_;
   uint64_t wild_one_in_ = 0;
   SimulatedClock clock_;
-  FakeCoordinator coordinator_;
-  std::unique_ptr<WorkerSession> session_;
-  std::unique_ptr<LearnerAggregator> aggregator_;
-  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
-  std::thread running_;
+  std::optional<GroupCore> core_;
   std::vector<std::unique_ptr<RandomLearner>> learners_;
   int last_name_ = 0;
   int last_task_ = 0;
@@ -564,7 +526,9 @@ TEST(AggregatorFuzz, TheGroupSurvivesRandomMessages) {
   SetMinLogSeverity(LogSeverity::kError);
   Fuzz(kRuns, [](Mutator* mutator) {
     RandomRun run(mutator);
-    for (int i = 0; i < kSteps && !testing::Test::HasFatalFailure(); ++i) run.Step();
+    for (int i = 0; i < kSteps && mutator->more() && !testing::Test::HasFatalFailure(); ++i) {
+      run.Step();
+    }
     if (!testing::Test::HasFatalFailure()) run.CheckEnd();
   });
   if (FuzzRounds(kRuns) < kRuns) return;

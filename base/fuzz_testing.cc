@@ -1,15 +1,26 @@
 #include "ding_worker/base/fuzz_testing.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/crc32c.h"
+#include "gtest/gtest.h"
+
+// Of libFuzzer; null in all other programs.
+extern "C" __attribute__((weak)) int LLVMFuzzerRunDriver(int* argc, char*** argv,
+                                                         int (*try_input)(const uint8_t* data,
+                                                                          size_t size));
 
 namespace ding {
 namespace {
@@ -67,6 +78,13 @@ uint64_t SeedOfCommit() {
   return seed;
 }
 
+// In an input of a fuzzer by coverage, the remainder of a decision says what a mutant is: all bytes
+// but those of a few decisions, a part of them of the size in the next decision, or else a mutant
+// like those of seeds.
+constexpr uint16_t kRest = 0;
+constexpr uint16_t kPart = 2;
+constexpr size_t kKeptDecisions = 8;
+
 }  // namespace
 
 std::vector<uint64_t> FirstFuzzSeeds() {
@@ -87,7 +105,126 @@ std::string WithChecksum(std::string bytes) {
   return bytes;
 }
 
+class FuzzerByCoverage {
+ public:
+  // Runs all tests that the flags of the program select; Run() of the first one ends the program.
+  static void RunTests(int* argc, char*** argv) {
+    if (argc_ != nullptr) return;  // libFuzzer was started by Run().
+    argc_ = argc;
+    argv_ = argv;
+    testing::InitGoogleTest(argc, *argv);
+    const int status = RUN_ALL_TESTS();
+    if (testing::GTEST_FLAG(list_tests)) std::exit(status);
+    std::fprintf(stderr, "no test called Fuzz(): select one by GTEST_FILTER\n");
+    std::exit(1);
+  }
+
+  // Tries inputs of libFuzzer until its flags tell it to end, and ends the program.
+  static void Run(absl::FunctionRef<void(Mutator*)> check) {
+    check_ = &check;
+    RecordCorpus();
+    LLVMFuzzerRunDriver(argc_, argv_, [](const uint8_t* data, size_t size) {
+      Mutator mutator(0);
+      mutator.source_ = Mutator::Source::kInput;
+      mutator.input_ = absl::string_view(reinterpret_cast<const char*>(data), size);
+      Try(&mutator);
+      return 0;
+    });
+    std::exit(1);
+  }
+
+ private:
+  static void Try(Mutator* mutator) {
+    (*check_)(mutator);
+    if (testing::Test::HasFailure()) std::abort();
+  }
+
+  // Writes inputs without damage into the first folder of the arguments, to begin with.
+  static void RecordCorpus() {
+    const char* folder = nullptr;
+    for (int i = *argc_ - 1; i > 0; --i) {
+      if ((*argv_)[i][0] != '-') folder = (*argv_)[i];
+    }
+    if (folder == nullptr || !std::filesystem::is_directory(folder)) return;
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      Mutator mutator(seed);
+      mutator.source_ = Mutator::Source::kRecorded;
+      Try(&mutator);
+      std::ofstream(absl::StrCat(folder, "/good_", seed), std::ios::binary) << mutator.Recorded();
+    }
+  }
+
+  static int* argc_;
+  static char*** argv_;
+  static const absl::FunctionRef<void(Mutator*)>* check_;
+};
+
+int* FuzzerByCoverage::argc_ = nullptr;
+char*** FuzzerByCoverage::argv_ = nullptr;
+const absl::FunctionRef<void(Mutator*)>* FuzzerByCoverage::check_ = nullptr;
+
+void Fuzz(uint64_t rounds, absl::FunctionRef<void(Mutator*)> check) {
+  if (LLVMFuzzerRunDriver != nullptr) FuzzerByCoverage::Run(check);
+  rounds = FuzzRounds(rounds);
+  for (const uint64_t first : FirstFuzzSeeds()) {
+    for (uint64_t seed = first; seed < first + rounds; ++seed) {
+      SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
+      Mutator mutator(seed);
+      check(&mutator);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+uint16_t Mutator::Decide() {
+  uint16_t decision = 0;
+  if (source_ == Source::kRecorded) {
+    decision = static_cast<uint16_t>(recording_.Next32());
+    decisions_.push_back(decision);
+  } else if (input_.size() < sizeof(decision)) {
+    input_ = {};
+    decision = ++after_input_;  // Others than before, so that a loop until a decision ends.
+  } else {
+    std::memcpy(&decision, input_.end() - sizeof(decision), sizeof(decision));
+    input_.remove_suffix(sizeof(decision));
+  }
+  return decision;
+}
+
+std::string Mutator::Recorded() const {
+  std::vector<uint16_t> decisions = decisions_;
+  // The last mutant may grow if the decisions after it are few.
+  if (last_mutant_ > 0 && decisions.size() <= last_mutant_ + 1 + kKeptDecisions) {
+    decisions[last_mutant_ - 1] = kRest;
+    decisions.erase(decisions.begin() + static_cast<std::ptrdiff_t>(last_mutant_));
+    decisions.resize(last_mutant_ + kKeptDecisions);
+  }
+  std::string input = recorded_;
+  for (auto it = decisions.rbegin(); it != decisions.rend(); ++it) {
+    input.append(reinterpret_cast<const char*>(&*it), sizeof(*it));
+  }
+  return input;
+}
+
 std::string Mutator::Mutate(std::string bytes) {
+  if (source_ == Source::kRecorded) {
+    decisions_.insert(decisions_.end(), {kPart, static_cast<uint16_t>(bytes.size())});
+    last_mutant_ = decisions_.size() - 1;
+    recorded_ += bytes;
+    return bytes;
+  }
+  if (source_ == Source::kInput) {
+    const uint16_t how = Decide();
+    const uint16_t kind = how % 4;
+    if (kind == kRest || kind == kPart) {
+      constexpr size_t kKept = kKeptDecisions * sizeof(how);
+      const size_t size = kind == kPart ? Decide() : input_.size() - std::min(kKept, input_.size());
+      std::string mutant(input_.substr(0, size));
+      input_.remove_prefix(mutant.size());
+      return mutant;
+    }
+    rng_ = Rng(how, "mutator");
+  }
   for (uint64_t left = 1 + rng_.UniformInt(4); left > 0; --left) MutateOnce(&bytes);
   return bytes;
 }
@@ -144,3 +281,10 @@ void Mutator::ReplaceDigits(size_t at, std::string* bytes) {
 }
 
 }  // namespace ding
+
+// libFuzzer's main() calls them.
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  ding::FuzzerByCoverage::RunTests(argc, argv);
+  return 0;
+}
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* /*data*/, size_t /*size*/) { return 0; }

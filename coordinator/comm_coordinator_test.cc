@@ -643,7 +643,7 @@ TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {
 }
 
 // Peers that say anything, as their first words and later; a worker beside them is not disturbed.
-TEST_F(CommCoordinatorTest, MutatedMessagesDoNotDisturbOtherWorkers) {
+TEST_F(CommCoordinatorTest, Fuzz_Messages_DoNotDisturbOtherWorkers) {
   Start();
   const auto witness = Join("witness");
   std::map<absl::StatusCode, int> outcomes;

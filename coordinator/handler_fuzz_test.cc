@@ -1,5 +1,5 @@
-// Random runs whose workers say what they should and what nobody should: whatever it is, the
-// coordinator goes on, loses no row that it acknowledged, deletes no chunk that is in use, and
+// Random runs whose workers say what they should and what nobody should: whatever it is, the core
+// of the coordinator (core/run_state.h: no threads, no IO) goes on, loses no row that it acknowledged, deletes no chunk that is in use, and
 // counts no more than rows, versions and evaluations that came can explain.
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -22,13 +21,14 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/log.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/testing/coordinator_calls.h"
+#include "ding_worker/coordinator/core/events.pb.h"
+#include "ding_worker/coordinator/core/run_driver.h"
+#include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -52,7 +52,6 @@ constexpr int64_t kStepsPerItem = 16;
 class Workers : public CoordinatorSender {
  public:
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
-    MutexLock lock(&mutex_);
     const auto found = workers_.find(worker);
     if (found == workers_.end()) return;
     if (message.has_start_task()) found->second.task = message.start_task();
@@ -68,38 +67,21 @@ class Workers : public CoordinatorSender {
     }
   }
 
-  void Join(uint32_t id, Hello::Role role) {
-    MutexLock lock(&mutex_);
-    workers_[id].role = role;
-  }
-  void Lose(uint32_t id) {
-    MutexLock lock(&mutex_);
-    workers_.erase(id);
-  }
+  void Join(uint32_t id, Hello::Role role) { workers_[id].role = role; }
+  void Lose(uint32_t id) { workers_.erase(id); }
   std::vector<uint32_t> ids() const {
-    MutexLock lock(&mutex_);
     std::vector<uint32_t> ids;
     for (const auto& [id, worker] : workers_) ids.push_back(id);
     return ids;
   }
   // Chunks whose rows were acknowledged.
-  std::set<int64_t> acknowledged() const {
-    MutexLock lock(&mutex_);
-    return acknowledged_;
-  }
+  std::set<int64_t> acknowledged() const { return acknowledged_; }
   // The chunks that a learner has reported as bad.
-  std::set<int64_t> reported() const {
-    MutexLock lock(&mutex_);
-    return reported_;
-  }
-  int64_t versions() const {
-    MutexLock lock(&mutex_);
-    return versions_;
-  }
+  std::set<int64_t> reported() const { return reported_; }
+  int64_t versions() const { return versions_; }
 
   // Returns the next message of such a worker, or an error if its bytes are not a message.
   absl::StatusOr<WorkerMessage> Says(uint32_t id, Mutator* mutator) {
-    MutexLock lock(&mutex_);
     Worker& worker = workers_[id];
     Rng* const rng = mutator->rng();
     WorkerMessage message;
@@ -173,8 +155,7 @@ class Workers : public CoordinatorSender {
     }
   }
 
-  void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message) {
     const LearnerTask& task = worker->task.learner();
     switch (rng->UniformInt(10)) {
       case 9: {
@@ -229,11 +210,10 @@ class Workers : public CoordinatorSender {
     }
   }
 
-  mutable Mutex mutex_;  // the coordinator has a thread of its own
-  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
-  std::set<int64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);
-  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);
-  int64_t versions_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, Worker> workers_;
+  std::set<int64_t> acknowledged_;
+  std::set<int64_t> reported_;
+  int64_t versions_ = 0;
 };
 
 class RandomRun {
@@ -262,13 +242,14 @@ class RandomRun {
       return NaiveReplayBuffer::Create(buffer);
     };
     parts.delete_key = [this](const std::string& key) {
-      MutexLock lock(&mutex_);
       deleted_.push_back(key);
       return absl::OkStatus();
     };
     parts.sender = &workers_;
-    coordinator_ = Coordinator::Create(options, std::move(parts), deps).value();
-    coordinator_->Start();
+    driver_ = absl::make_unique<internal_coordinator::RunDriver>(options, std::move(parts), now());
+    Event event;
+    event.set_start(true);
+    EXPECT_THAT(Apply(&event).status, IsOk());
   }
 
   void Step() {
@@ -281,19 +262,21 @@ class RandomRun {
       Lose(ids[rng->UniformInt(ids.size())], "its lease ran out");
     } else if (what == 2) {
       clock_.Advance(absl::Seconds(static_cast<int64_t>(rng->UniformInt(10))));
+      Event event;
+      event.set_timer(true);
+      EXPECT_THAT(Apply(&event).status, IsOk());
     } else {
       const uint32_t worker = ids[rng->UniformInt(ids.size())];
       const absl::StatusOr<WorkerMessage> message = workers_.Says(worker, mutator_);
-      const absl::Status status =
-          message.ok() ? HandleNow(coordinator_.get(), worker, *message) : message.status();
+      const absl::Status status = message.ok() ? Handle(worker, *message) : message.status();
       ++outcomes[status.code()];
       if (!status.ok()) Lose(worker, status.message());
     }
   }
 
   void CheckEnd() {
-    const RunStatus status = coordinator_->status();
-    const Coordinator::Counters counters = coordinator_->counters();
+    const RunStatus status = StatusOf(driver_->state());
+    const Coordinator::Counters& counters = driver_->state().counters;
     EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
     // These hold whatever steps, versions and returns the workers claimed. A version may skip
     // numbers.
@@ -307,7 +290,8 @@ class RandomRun {
     CheckDeleted();
     rows_acknowledged += counters.rows_acknowledged;
     demands_answered += counters.demands_answered;
-    EXPECT_THAT(coordinator_->Close("over"), IsOk());
+    driver_->End(now(), "over");
+    driver_->Close(now());
   }
 
   // Sums over all runs, to check that the runs were not idle.
@@ -316,23 +300,53 @@ class RandomRun {
   static int64_t demands_answered;
 
  private:
+  int64_t now() const { return clock_.MonotonicNanos(); }
+  internal_coordinator::Outcome Apply(Event* event) {
+    internal_coordinator::Outcome outcome = driver_->Apply(now(), event);
+    EXPECT_FALSE(outcome.waits) << "these buffers have no rate limit";
+    EXPECT_THAT(driver_->Commit(now()), IsOk());
+    return outcome;
+  }
+  // As the coordinator does, which answers questions itself.
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) {
+    Event event;
+    event.set_worker(worker);
+    if (message.has_status_request()) {
+      StatusOf(driver_->state());
+    } else if (message.has_operator_request()) {
+      *event.mutable_request() = message.operator_request();
+      Apply(&event);
+    } else {
+      *event.mutable_message() = message;
+      return Apply(&event).status;
+    }
+    return absl::OkStatus();
+  }
   void Join() {
     const uint64_t kind = mutator_->rng()->UniformInt(4);
     Hello hello;
     hello.set_role(kind == 0 ? Hello::LEARNER : kind == 1 ? Hello::OPERATOR : Hello::COLLECTOR);
     if (mutator_->rng()->UniformInt(8) == 0) MutateMessage(mutator_, &hello);
-    workers_.Join(++last_worker_, hello.role());
-    coordinator_->WorkerJoined(last_worker_, hello, "peer");
-    Settle(*coordinator_);
+    Event event;
+    *event.mutable_admit() = hello;
+    const internal_coordinator::Outcome outcome = Apply(&event);
+    if (!outcome.status.ok()) return;
+    workers_.Join(outcome.admitted, hello.role());
+    event.set_worker(outcome.admitted);
+    *event.mutable_joined()->mutable_hello() = hello;
+    event.mutable_joined()->set_peer("peer");
+    EXPECT_THAT(Apply(&event).status, IsOk());
   }
   void Lose(uint32_t worker, absl::string_view why) {
     workers_.Lose(worker);
-    coordinator_->WorkerLost(worker, absl::UnavailableError(why));
-    Settle(*coordinator_);
+    Event event;
+    event.set_worker(worker);
+    event.mutable_lost()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+    event.mutable_lost()->set_why(std::string(why));
+    EXPECT_THAT(Apply(&event).status, IsOk());
   }
   // Checks that no acknowledged chunk was deleted unless it was evicted or reported as bad.
   void CheckDeleted() {
-    MutexLock lock(&mutex_);
     const std::set<std::string> deleted(deleted_.begin(), deleted_.end());
     const std::set<int64_t> reported = workers_.reported();
     for (const int64_t chunk : workers_.acknowledged()) {
@@ -347,11 +361,9 @@ class RandomRun {
   Mutator* const mutator_;
   SimulatedClock clock_;
   Workers workers_;
-  uint32_t last_worker_ = 0;
   std::set<int64_t> removed_;
-  Mutex mutex_;
-  std::vector<std::string> deleted_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<std::string> deleted_;
+  std::unique_ptr<internal_coordinator::RunDriver> driver_;
 };
 
 std::map<absl::StatusCode, int> RandomRun::outcomes;
@@ -363,7 +375,7 @@ TEST(HandlerFuzz, ARunSurvivesMutatedMessagesOfItsWorkers) {
   SetMinLogSeverity(LogSeverity::kError);
   Fuzz(200, [](Mutator* mutator) {
     RandomRun run(mutator);
-    for (int i = 0; i < kSteps; ++i) run.Step();
+    for (int i = 0; i < kSteps && mutator->more(); ++i) run.Step();
     run.CheckEnd();
   });
   EXPECT_GT(RandomRun::rows_acknowledged, 1000);

@@ -1,53 +1,15 @@
 #include "ding_worker/adapter/testing/random_learner.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/interaction/store/store.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
-namespace {
-
-using testing::AnyOf;
-
-constexpr absl::Duration kLong = absl::Minutes(1);
-
-}  // namespace
-
-RandomLearner::RandomLearner(FakeCoordinator* coordinator, const std::string& address, Hello hello)
-    : hello_(std::move(hello)) {
-  WorkerSession::Options options;
-  options.session.lease = kLong;
-  session_ = WorkerSession::Join(coordinator->transport(), address, hello_, options);
-  if (session_.ok()) Hear();
-}
-
-void RandomLearner::Say(const WorkerMessage& message) {
-  if (message.has_learner_demand()) ++asked_[message.learner_demand().sequence()];
-  if (!(*session_)->Send(message, kLong).ok()) Lost();
-  Hear();
-}
-
-void RandomLearner::Hear() {
-  WorkerMessage ask;
-  ask.mutable_status_request();
-  if (connected() && !(*session_)->Send(ask, kLong).ok()) Lost();
-  while (connected()) {
-    const absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
-    if (!message.ok()) return Lost(message.status());
-    if (message->has_run_status()) return;
-    Take(*message);
-  }
-}
-
-void RandomLearner::Leave() {
-  (*session_)->Close("leaves");
-  Lost();
-}
 
 WorkerMessage RandomLearner::Says(Rng* rng) {
   WorkerMessage message;
@@ -132,16 +94,10 @@ void RandomLearner::Demand(int64_t rows, LearnerDemand* demand) {
   demand->set_read(answered_);
 }
 
-void RandomLearner::Lost(const absl::Status& why) {
-  EXPECT_THAT(why.code(), AnyOf(absl::StatusCode::kAborted, absl::StatusCode::kCancelled))
-      << why << ": expected to be told a reason";
-  session_ = why;
-}
-
 void RandomLearner::Take(const CoordinatorMessage& message) {
   if (message.has_start_task()) {
     task_ = message.start_task().learner();
-    EXPECT_EQ(task_->group_worker(), FakeCoordinator::kWorker);
+    EXPECT_EQ(task_->group_worker(), kAggregator);
     form_.reset();
     broken_ = false;
     iterations_ = 0;

@@ -1,8 +1,6 @@
-// A learner for random test runs of an aggregator. It sends the messages of a real learner in
-// random order, and checks the messages that it receives. After each message it asks the aggregator
-// for its status and waits for the answer, so that a run depends on its seed only.
+// A learner for random test runs of the logic of an aggregator. It makes the messages of a real
+// learner in random order, and checks the messages that it is sent.
 //
-// Ownership: the coordinator, whose transport it uses, must outlive it.
 // Threads:   thread-compatible.
 // Errors:    a message that no aggregator may send fails the test.
 #ifndef DING_WORKER_ADAPTER_TESTING_RANDOM_LEARNER_H_
@@ -10,28 +8,24 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "ding_worker/base/rng.h"
-#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
 
 namespace ding {
 
 class RandomLearner {
  public:
-  // Joins the aggregator at `address`. If it is not admitted, connected() is false.
-  RandomLearner(FakeCoordinator* coordinator, const std::string& address, Hello hello);
+  // The number of the aggregator at its coordinator.
+  static constexpr uint32_t kAggregator = 7;
 
-  bool connected() const { return session_.ok(); }
-  uint32_t worker() const { return (*session_)->welcome().worker(); }
+  // `worker` is its number at the aggregator.
+  RandomLearner(uint32_t worker, Hello hello) : worker_(worker), hello_(std::move(hello)) {}
+
+  uint32_t worker() const { return worker_; }
   const Hello& hello() const { return hello_; }
   bool has_task() const { return task_.has_value(); }
   // The generation that it is in, or null.
@@ -42,12 +36,12 @@ class RandomLearner {
   std::vector<FormGroup> TakeForms() { return std::exchange(forms_, {}); }
   std::vector<LearnerData> TakeData() { return std::exchange(data_, {}); }
 
-  // Sends a message, then calls Hear().
-  void Say(const WorkerMessage& message);
-  // Handles everything that the aggregator has sent so far.
-  void Hear();
-  void Leave();
-
+  // Takes a message of the aggregator.
+  void Take(const CoordinatorMessage& message);
+  // Notes a message that the test sends to the aggregator in its name.
+  void NoteSaid(const WorkerMessage& message) {
+    if (message.has_learner_demand()) ++asked_[message.learner_demand().sequence()];
+  }
   // Makes a random message that a learner could send now; an empty one if it has nothing to send.
   WorkerMessage Says(Rng* rng);
   // These fill in a message. Info() counts steps from the beginning of the generation, so that all
@@ -59,12 +53,10 @@ class RandomLearner {
  private:
   void Value(Rng* rng, GroupValue* value);
   void Policy(PolicyVersion* policy);
-  void Lost(const absl::Status& why = absl::CancelledError("left"));
-  void Take(const CoordinatorMessage& message);
   void TakeForm(const FormGroup& form);
 
+  const uint32_t worker_;
   const Hello hello_;
-  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
   std::optional<LearnerTask> task_;
   std::optional<FormGroup> form_;  // the last one that came
   bool broken_ = false;

@@ -1,6 +1,7 @@
 #include "ding_worker/coordinator/journal/journal.h"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
@@ -180,6 +183,39 @@ TEST_F(JournalTest, Open_AnyByteOfARecordIsChanged_IsRefused) {
                 StatusIs(absl::StatusCode::kDataLoss, testing::HasSubstr("cut off")));
     *bytes = before;
   }
+}
+
+// Damage that no checksum shows is refused, or the journal can be used all the same.
+TEST_F(JournalTest, Fuzz_DamagedRecords_AreRefusedOrUsable) {
+  ASSERT_THAT(Open()->Append({State(1), Chunks({1, 2}), Task("a"), Chunks({3}), Removed({1})}),
+              IsOk());
+  const MemLogData good = data_;
+  int opened = 0;
+  int refused = 0;
+  Fuzz(3000, [&](Mutator* mutator) {
+    const auto damage = [mutator](std::string* record) {
+      if (mutator->rng()->UniformInt(4) > 0) return;
+      *record = mutator->Mutate(record->substr(sizeof(uint32_t)));
+      const uint32_t crc = Crc32c(*record);
+      record->insert(0, reinterpret_cast<const char*>(&crc), sizeof(crc));
+    };
+    data_ = good;
+    for (auto& [index, record] : data_.records) damage(&record);
+    for (auto& [name, part] : data_.snapshot) damage(&part);
+    absl::StatusOr<std::unique_ptr<Journal>> journal =
+        Journal::Open(std::make_unique<MemLog>(&data_));
+    if (!journal.ok() || !(*journal)->ReadRun().ok()) {
+      ++refused;
+      return;
+    }
+    ++opened;
+    EXPECT_THAT((*journal)->LiveKeys(), IsOk());
+    std::vector<int64_t> live = SaidBy(**journal).live;
+    ASSERT_THAT((*journal)->Append({Removed(live), Push(100), State(7)}), IsOk());
+    EXPECT_THAT(Read(*Open()), ElementsAre("state 7", "push 100"));
+  });
+  EXPECT_GT(opened, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST_F(JournalTest, ReadRun_PushesWithoutAState_IsDataLoss) {

@@ -77,7 +77,7 @@ TEST(LinkTokens, InvalidLinesAreNamedWithoutTheirTokens) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 257 is one too many")));
 }
 
-TEST(LinkTokens, DamagedFilesAreRefusedOrGiveValidTokens) {
+TEST(LinkTokensFuzz, DamagedFilesAreRefusedOrGiveValidTokens) {
   Fuzz(20000, [](Mutator* mutator) {
     const auto tokens = ParseLinkTokens(mutator->Mutate(TestTokens()), "f");
     if (!tokens.ok()) return;

@@ -176,7 +176,7 @@ TEST(RedisConnection, SilentServerTimesOut) {
 
 // Any bytes give either a string of the size in its first line or an error, and never more than one
 // reply.
-TEST(RedisConnection, MutantsOfAReplyAreAStringOrAnError) {
+TEST(RedisConnectionFuzz, MutantsOfAReplyAreAStringOrAnError) {
   Impostor impostor;
   const std::string seeds[] = {"$10\r\n0123456789\r\n", "$-1\r\n", "-OOM no memory\r\n",
                                absl::StrCat("$5000\r\n", std::string(5000, 'x'), "\r\n")};

@@ -87,7 +87,7 @@ TEST_P(CompressedStoreTest, InvalidValuesAreDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("codec")));
 }
 
-TEST_P(CompressedStoreTest, MutantsGiveAValueWithinBoundsOrDataLoss) {
+TEST_P(CompressedStoreTest, Fuzz_Mutant_IsAValueWithinBoundsOrDataLoss) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += "abcdefgh"[i * i % 8];
   const std::string good = Packed(text + RandomBytes(40) + text);

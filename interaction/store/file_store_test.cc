@@ -106,7 +106,7 @@ TEST_F(FileStoreTest, FlippedBitsAndMissingBytesAreDataLoss) {
   EXPECT_EQ(Get("a").value(), "some bytes");
 }
 
-TEST_F(FileStoreTest, MutantsOfAFileAreItsValueOrDataLoss) {
+TEST_F(FileStoreTest, Fuzz_MutantOfAFile_IsItsValueOrDataLoss) {
   const std::string text = "some bytes, some more bytes, and more";
   ASSERT_THAT(store_->Put("a", {text}), IsOk());
   const std::string good = ReadFile(In("a")).value();

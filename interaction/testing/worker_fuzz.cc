@@ -31,7 +31,7 @@ void FuzzWorker(const std::function<CoordinatorMessage(Mutator*)>& say,
     const std::unique_ptr<WorkerSession> worker = coordinator.Join();
     absl::StatusOr<EndRun> end = absl::UnknownError("runs");
     std::thread running([&] { end = run(worker.get()); });
-    for (int i = 0; i < kMessages; ++i) {
+    for (int i = 0; i < kMessages && mutator->more(); ++i) {
       CoordinatorMessage message = say(mutator);
       if (mutator->Coin()) MutateMessage(mutator, &message);
       std::string bytes = message.SerializeAsString();

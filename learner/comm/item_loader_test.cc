@@ -641,7 +641,7 @@ TEST_F(ItemLoaderTest, OptionsOutOfRangeAreRefused) {
 }
 
 // Items of any numbers, and chunks of any bytes: rows are loaded, left out, or refused.
-TEST_F(ItemLoaderTest, RandomItemsAndChunksAreLoadedOrRefused) {
+TEST_F(ItemLoaderTest, Fuzz_ItemsAndChunks_AreLoadedOrRefused) {
   const std::string good = EncodedSegments(HandMade()).ToString();
   int loaded = 0;
   int missing = 0;

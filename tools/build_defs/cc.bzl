@@ -111,7 +111,7 @@ def ding_cc_test(name, size = "small", copts = [], deps = [], features = [], lin
         **kwargs
     )
 
-def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], **kwargs):
+def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, fuzz_srcs = [], deps = [], **kwargs):
     """One cc_test of several files, which are compiled together: most of the time of a test's compilation is spent in headers.
 
     Each file is a whole test that could be compiled alone, with its helpers in "namespace {" below "namespace ding {". A
@@ -126,6 +126,7 @@ def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], *
       srcs: the files, FILE_test.cc.
       size: as in cc_test, for all of them together.
       files_per_unit: how many files are compiled together at most. After a change in one, the others of its unit are compiled again, too.
+      fuzz_srcs: those of the files that make a program as of ding_cc_fuzz_test.
       deps: what all of them need.
       **kwargs: as in cc_test.
     """
@@ -150,6 +151,8 @@ def ding_cc_tests(name, srcs, size = "medium", files_per_unit = 12, deps = [], *
         deps = deps,
         **kwargs
     )
+    if fuzz_srcs:
+        _fuzz_program(name, fuzz_srcs, deps)
 
 def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_size = "small", **kwargs):
     """A benchmark program, and `<name>_smoke_test`, which runs it for a moment.
@@ -184,35 +187,7 @@ def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_s
         tags = tags + ["benchmark"],
     )
 
-def ding_cc_fuzz_test(name, srcs, corpus, rounds, deps = [], tags = [], **kwargs):
-    """A test that tries a corpus and mutants of it, made by seeds, and a program that looks for more of them by coverage.
-
-    One source, two drivers: `srcs` define LLVMFuzzerTestOneInput(), which ends the process if the code does what it must not.
-    `<name>` is the test (//base:fuzz_driver); `<name>_libfuzzer` is built and run by `tools/fuzz`.
-
-    Args:
-      name: name of the test.
-      srcs: sources with LLVMFuzzerTestOneInput().
-      corpus: files that the mutants are made of.
-      rounds: mutants of each.
-      deps: as in cc_test.
-      tags: as in cc_test.
-      **kwargs: as in cc_test.
-    """
-    cc_test(
-        name = name,
-        size = "small",
-        srcs = srcs,
-        args = [str(rounds)] + ["$(locations %s)" % file for file in corpus],
-        data = corpus,
-        copts = DING_TEST_COPTS,
-        linkstatic = True,
-        tags = tags,
-        features = _FEATURES,
-        deps = deps + [Label("//base:fuzz_driver"), _BASE] + _ABSL,
-        **kwargs
-    )
-
+def _fuzz_program(name, srcs, deps, tags = []):
     # It links by --config=fuzz only, which has the compiler's fuzzer.
     ding_cc_binary(
         name = name + "_libfuzzer",
@@ -220,5 +195,27 @@ def ding_cc_fuzz_test(name, srcs, corpus, rounds, deps = [], tags = [], **kwargs
         srcs = srcs,
         linkopts = ["-fsanitize=fuzzer"],
         tags = tags + ["manual"],
-        deps = deps,
+        deps = deps + [_TEST_BASE, Label("@com_google_googletest//:gtest")],
+        precompiled = False,
     )
+
+def ding_cc_fuzz_test(name, srcs, deps, tags = [], **kwargs):
+    """A ding_cc_test that calls Fuzz() (base/fuzz_testing.h), and the same as a program that fuzzes by coverage.
+
+    `<name>` is the test; `<name>_libfuzzer` is built and run by `tools/fuzz`, which runs the tests with "Fuzz" in their names.
+
+    Args:
+      name: as in ding_cc_test.
+      srcs: as in ding_cc_test.
+      deps: as in ding_cc_test.
+      tags: as in ding_cc_test.
+      **kwargs: as in ding_cc_test.
+    """
+    ding_cc_test(
+        name = name,
+        srcs = srcs,
+        deps = deps,
+        tags = tags,
+        **kwargs
+    )
+    _fuzz_program(name, srcs, deps, tags)

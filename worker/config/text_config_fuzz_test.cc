@@ -5,8 +5,8 @@
 //   'b'  the content of an Any
 //   else a config text
 
-#include <cstddef>
-#include <cstdint>
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,11 +16,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/testing/sample_config.h"
+#include "gtest/gtest.h"
 
 namespace ding {
 namespace {
@@ -72,17 +76,29 @@ void TryContent(absl::string_view bytes) {
   if (CheckConfigContent(config).ok()) CheckUsable(config);
 }
 
+void TryInput(absl::string_view input) {
+  if (absl::StartsWith(input, "s")) {
+    TrySetting(input.substr(1));
+  } else if (absl::StartsWith(input, "b")) {
+    TryContent(input.substr(1));
+  } else {
+    TryText(input);
+  }
+}
+
+TEST(TextConfigFuzz, InputIsReadOrRefused) {
+  std::vector<std::string> corpus;
+  for (const auto& file :
+       std::filesystem::directory_iterator("worker/config/text_config_fuzz_test_corpus")) {
+    DING_ASSERT_OK_AND_ASSIGN(corpus.emplace_back(), ReadFile(file.path().string()));
+    TryInput(corpus.back());
+  }
+  ASSERT_FALSE(corpus.empty());
+  std::sort(corpus.begin(), corpus.end());  // Folders have no order.
+  Fuzz(300 * corpus.size(), [&corpus](Mutator* mutator) {
+    TryInput(mutator->Mutate(corpus[mutator->rng()->UniformInt(corpus.size())]));
+  });
+}
+
 }  // namespace
 }  // namespace ding
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const absl::string_view input(reinterpret_cast<const char*>(data), size);
-  if (absl::StartsWith(input, "s")) {
-    ding::TrySetting(input.substr(1));
-  } else if (absl::StartsWith(input, "b")) {
-    ding::TryContent(input.substr(1));
-  } else {
-    ding::TryText(input);
-  }
-  return 0;
-}
