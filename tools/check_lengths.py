@@ -17,7 +17,7 @@ FILE, TEST_FILE, CLASS, FOLDER = 500, 700, 700, 40
 
 CHECKED = re.compile(r'\.(h|cc|proto|bzl|py|sh)$|^tools/[a-z_]+$|^\.ci/')
 SOURCE = re.compile(r'\.(h|cc|proto|py)$')
-TEST = re.compile(r'(_(test|benchmark|conformance|testing|matchers)|fuzz_driver|allocation_count)\.(h|cc|proto|py|sh)$|/testing/')
+TEST = re.compile(r'(_(test|benchmark|conformance|testing|matchers)|allocation_count)\.(h|cc|proto|py|sh)$|/testing/')
 
 COMMENT_COLUMNS = 100
 # An arrow or a frame, columns, or brackets and other signs of code.

@@ -38,7 +38,7 @@ INSTALL = 'tools/install/BUILD'
 # Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
 # packages than `tools/setup build` installs.
 NOT_INSTALLED = re.compile(r'[_:](factory|factories|proto|config|matchers|conformance)$|(?<!//env:env)_registry$|'
-                           r'[:/](testing|fuzz_driver|conformance)\b|'
+                           r'[:/](testing|conformance)\b|'
                            r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
                            r':((lz4|zstd)_codec|describe_actor)$|'
                            r'^//(?P<folder>adapter|collector|coordinator|learner|replay_buffer):(?P=folder)$')

@@ -21,6 +21,28 @@ constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
 
 std::string RemovedPart(int64_t chunk) { return absl::StrCat("removed/", chunk); }
 
+// Returns the name of the part of the snapshot that has this record, or that it ends; "" for a push.
+std::string PartOf(const JournalRecord& record) {
+  switch (record.record_case()) {
+    case JournalRecord::kState:
+      return "state";
+    case JournalRecord::kCommander:
+      return "commander";
+    case JournalRecord::kCollectorTask:
+      return absl::StrCat("task/", record.collector_task().task_id());
+    case JournalRecord::kLearnerTask:
+      return absl::StrCat("task/", record.learner_task().task_id());
+    case JournalRecord::kTaskOver:
+      return absl::StrCat("task/", record.task_over());
+    case JournalRecord::kRemoved:
+      return record.removed().chunk_size() == 1 ? RemovedPart(record.removed().chunk(0)) : "";
+    case JournalRecord::kPush:
+    case JournalRecord::RECORD_NOT_SET:
+      return "";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string EncodeJournalRecord(const JournalRecord& record) {
@@ -52,8 +74,10 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(std::unique_ptr<Log> log)
     Push push;
     push.chunks = {record.push().chunk().begin(), record.push().chunk().end()};
     if (journal->log_->may_lose()) push.bytes = std::string(bytes);
+    const size_t live = journal->live_.size() + push.chunks.size();
     journal->NotePush(index, std::move(push));
-    return absl::OkStatus();
+    if (journal->live_.size() == live) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("a chunk of record ", index, " was pushed before"));
   }));
   DING_RETURN_IF_ERROR(journal->NoteRemovedParts());
   return journal;
@@ -131,25 +155,13 @@ Journal::Addition Journal::Prepare(absl::Span<const JournalRecord> records) cons
         added.removed.insert(added.removed.end(), record.removed().chunk().begin(),
                              record.removed().chunk().end());
         break;
-      case JournalRecord::kState:
-        added.parts["state"] = EncodeJournalRecord(record);
-        break;
-      case JournalRecord::kCommander:
-        added.parts["commander"] = EncodeJournalRecord(record);
-        break;
-      case JournalRecord::kCollectorTask:
-        added.parts[absl::StrCat("task/", record.collector_task().task_id())] =
-            EncodeJournalRecord(record);
-        break;
-      case JournalRecord::kLearnerTask:
-        added.parts[absl::StrCat("task/", record.learner_task().task_id())] =
-            EncodeJournalRecord(record);
-        break;
       case JournalRecord::kTaskOver:
-        added.parts[absl::StrCat("task/", record.task_over())] = "";
+        added.parts[PartOf(record)] = "";
         break;
       case JournalRecord::RECORD_NOT_SET:
         break;
+      default:
+        added.parts[PartOf(record)] = EncodeJournalRecord(record);
     }
   }
   PrepareRemoved(&added);
@@ -250,6 +262,10 @@ void Journal::NoteRemoved(absl::Span<const int64_t> chunks) {
 absl::Status Journal::NoteRemovedParts() {
   for (const auto& [name, bytes] : parts_) {
     DING_ASSIGN_OR_RETURN(const JournalRecord part, DecodeJournalRecord(bytes));
+    if (PartOf(part) != name) {
+      return absl::DataLossError(
+          absl::StrCat("the part '", name, "' of the journal has the content of another one"));
+    }
     NoteRemoved(part.removed().chunk());
   }
   return absl::OkStatus();

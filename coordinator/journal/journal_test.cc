@@ -23,6 +23,7 @@ namespace ding {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 JournalRecord Task(const std::string& id) {
@@ -183,6 +184,18 @@ TEST_F(JournalTest, Open_AnyByteOfARecordIsChanged_IsRefused) {
                 StatusIs(absl::StatusCode::kDataLoss, testing::HasSubstr("cut off")));
     *bytes = before;
   }
+}
+
+TEST_F(JournalTest, Open_WholeRecordsInTheWrongPlace_IsRefused) {
+  ASSERT_THAT(Open()->Append({State(1), Task("a"), Push(7)}), IsOk());
+  const MemLogData good = data_;
+  data_.snapshot["task/a"] = EncodeJournalRecord(State(2));
+  EXPECT_THAT(Journal::Open(std::make_unique<MemLog>(&data_)),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("'task/a'")));
+  data_ = good;
+  data_.records[data_.next++] = EncodeJournalRecord(Chunks({8, 7}));
+  EXPECT_THAT(Journal::Open(std::make_unique<MemLog>(&data_)),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("pushed before")));
 }
 
 // Damage that no checksum shows is refused, or the journal can be used all the same.
