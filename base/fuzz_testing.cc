@@ -17,7 +17,7 @@
 #include "ding_worker/base/crc32c.h"
 #include "gtest/gtest.h"
 
-// Of libFuzzer; null in all other programs.
+// libFuzzer has it; it is null in all other programs.
 extern "C" __attribute__((weak)) int LLVMFuzzerRunDriver(int* argc, char*** argv,
                                                          int (*try_input)(const uint8_t* data,
                                                                           size_t size));
