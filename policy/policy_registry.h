@@ -42,6 +42,22 @@ inline ModuleRegistry<PolicyCreator>& PolicyRegistry() {
   return *registry;
 }
 
+// What a config has where it chooses a policy and sets nothing else: lines "path=value  # source",
+// where path and value are as in --set. Lines below "[discrete]" or "[continuous]" are for actions
+// of that kind only. worker/config/policy_defaults.h says when a line holds. A policy without an
+// entry has the defaults of the config's messages.
+//
+// Example (beside the registration of the policy):
+//   DING_REGISTER(PolicyDefaultsRegistry(), "my_ppo", R"(
+//     policy.collect.n_sample=2048  # Schulman et al. 2017, table 3
+//     [discrete]
+//     policy.params.entropy_weight=0.01  # the same, table 5
+//   )", "those of the paper");
+inline Registry<const char*>& PolicyDefaultsRegistry() {
+  static auto* const registry = new Registry<const char*>("defaults of policy");
+  return *registry;
+}
+
 // Networks. The fields of `outputs` are the heads (output_spec()). Parameters are drawn from the
 // stream (seed, "policy/init").
 using NetworkCreator = Module<std::unique_ptr<Network>, NetworkConfig, const SpecPtr& /*input*/,

@@ -29,6 +29,7 @@
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/coordination/parallel_run.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
@@ -113,7 +114,8 @@ constexpr char kHelp[] =
 
 {link flags}
 
-  --print_config        prints the config with every default filled in, and exits
+  --print_config        prints the config with every default filled in, and where those of the
+                        policy come from, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
                         of help for each and the message that its params hold, and exits
 {config help}
@@ -379,7 +381,7 @@ int Main(int argc, char** argv) {
   if (FLAGS_print_config && !FLAGS_config.empty()) {
     const absl::StatusOr<ExperimentConfig> config = LoadConfig(settings);
     if (!config.ok()) return ReportFailure(config.status());
-    std::printf("%s", PrintTextConfig(*config).c_str());
+    std::printf("%s", PrintConfigWithSources(*config).c_str());
     return 0;
   }
   const absl::StatusOr<int> status = RunRole(settings);

@@ -22,6 +22,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/supervised_pipeline.h"
@@ -67,7 +68,8 @@ constexpr char kHelp[] =
 {run flags}
 {progress flags}
 
-  --print_config        prints the config with every default filled in, and exits
+  --print_config        prints the config with every default filled in, and where those of the
+                        policy come from, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
                         of help for each and the message that its params hold, and exits
 {config help}
@@ -338,7 +340,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<ExperimentConfig> config = LoadConfig(FLAGS_config, settings);
   if (!config.ok()) return ReportFailure(config.status());
   if (FLAGS_print_config) {
-    std::printf("%s", PrintTextConfig(*config).c_str());
+    std::printf("%s", PrintConfigWithSources(*config).c_str());
     return 0;
   }
   const absl::Status watched = deadline.Start();

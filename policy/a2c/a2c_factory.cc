@@ -35,5 +35,27 @@ DING_REGISTER(ActorDescriberRegistry(), "a2c",
               DescriberOf(DescribeActorCriticActor, &A2cConfig::actor_critic),
               "the actor of an actor-critic");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "a2c", R"(
+  policy.collect.n_sample=64  # SB3 zoo, a2c.yml, Pendulum: 8 envs, 8 steps
+  policy.eval.evaluator.eval_freq=80  # 5,120 env steps
+  policy.params.actor_critic.learning_rate=0.0007  # SB3, A2C
+  policy.params.adv_norm=true  # our cartpole_a2c config
+  policy.params.actor_critic.model.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
+  policy.params.actor_critic.model.activation=TANH  # SB3, MlpPolicy
+  policy.params.actor_critic.model.head_layer_num=0  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.activation=TANH  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.head_layer_num=0  # SB3, MlpPolicy
+  [discrete]
+  policy.params.actor_critic.entropy_weight=0.01  # SB3 zoo, a2c.yml, atari
+  [continuous]
+  policy.params.actor_critic.gae_lambda=0.9  # SB3 zoo, a2c.yml, Pendulum
+  policy.params.actor_critic.value_weight=0.4  # SB3 zoo, a2c.yml, Pendulum
+  policy.params.actor_critic.normalize_obs=true  # SB3 zoo, a2c.yml, Pendulum: normalize
+  policy.params.actor_critic.scale_reward=true  # SB3 zoo, a2c.yml, Pendulum: normalize
+)",
+              "those of SB3 and its zoo");
+
 }  // namespace
 }  // namespace ding

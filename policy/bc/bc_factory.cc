@@ -72,5 +72,14 @@ absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/, const 
 
 DING_REGISTER(ActorDescriberRegistry(), "bc", DescriberOf(Describe), "the network that imitates");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "bc", R"(
+  policy.learn.batch_size=128  # our cartpole_bc config
+  policy.params.model.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
+  policy.params.model.activation=TANH  # SB3, MlpPolicy
+  policy.params.model.head_layer_num=0  # SB3, MlpPolicy
+)",
+              "the network of SB3");
+
 }  // namespace
 }  // namespace ding

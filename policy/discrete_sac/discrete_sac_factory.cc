@@ -135,5 +135,20 @@ absl::StatusOr<ActorDescription> Describe(const PolicyConfig& /*policy*/,
 
 DING_REGISTER(ActorDescriberRegistry(), kName, DescriberOf(Describe), "the softmax of the logits");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "discrete_sac", R"(
+  policy.collect.n_sample=64  # our cartpole_discrete_sac config
+  policy.learn.update_per_collect=32  # our cartpole_discrete_sac config
+  policy.random_collect_size=1000  # SB3 zoo, dqn.yml, MountainCar: learning_starts
+  policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
+  policy.learn.batch_size=64  # Christodoulou 2019, table 2
+  policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
+  policy.params.actor_learning_rate=0.0005  # our cartpole_discrete_sac config
+  policy.params.critic_learning_rate=0.001  # our cartpole_discrete_sac config
+  policy.params.alpha_learning_rate=0.001  # our cartpole_discrete_sac config
+  policy.params.alpha=0.2  # our cartpole_discrete_sac config
+)",
+              "those of our config for CartPole");
+
 }  // namespace
 }  // namespace ding

@@ -59,5 +59,28 @@ DING_REGISTER(ActorDescriberRegistry(), "impala",
               DescriberOf(DescribeActorCriticActor, &ImpalaConfig::actor_critic),
               "the actor of an actor-critic");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "impala", R"(
+  policy.collect.n_sample=256  # our cartpole_impala config
+  policy.eval.evaluator.eval_freq=20  # 5,120 env steps
+  policy.learn.batch_size=8  # our cartpole_impala config
+  policy.other.replay_buffer.type=sequence  # Espeholt et al. 2018: trajectories
+  policy.other.replay_buffer.replay_buffer_size=256  # one collect, learned from once
+  policy.other.replay_buffer.params.unroll_len=32  # our cartpole_impala config
+  policy.other.replay_buffer.params.overlap=0  # Espeholt et al. 2018
+  policy.other.replay_buffer.params.cross_episodes=true  # Espeholt et al. 2018
+  policy.params.actor_critic.learning_rate=0.002  # our cartpole_impala config
+  policy.params.actor_critic.gae_lambda=1  # Espeholt et al. 2018, Atari
+  policy.params.actor_critic.model.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
+  policy.params.actor_critic.model.activation=TANH  # SB3, MlpPolicy
+  policy.params.actor_critic.model.head_layer_num=0  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.activation=TANH  # SB3, MlpPolicy
+  policy.params.actor_critic.critic.head_layer_num=0  # SB3, MlpPolicy
+  [discrete]
+  policy.params.actor_critic.entropy_weight=0.01  # Espeholt et al. 2018, Atari
+)",
+              "fresh sequences of 32 rows, learned from once");
+
 }  // namespace
 }  // namespace ding

@@ -39,5 +39,13 @@ DING_REGISTER(PolicyRegistry(), "iql", Create,
 DING_REGISTER(ActorDescriberRegistry(), "iql", DescriberOf(DescribeOfflineActor<IqlConfig>),
               "the tanh of the mean");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "iql", R"(
+  policy.learn.batch_size=256  # Kostrikov et al. 2021, appendix B
+  policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Kostrikov et al. 2021, appendix B
+  policy.params.continuous.model.head_layer_num=0  # Kostrikov et al. 2021, appendix B
+)",
+              "those of the paper");
+
 }  // namespace
 }  // namespace ding

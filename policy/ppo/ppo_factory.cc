@@ -105,5 +105,27 @@ DING_REGISTER(
 DING_REGISTER(ActorDescriberRegistry(), "ppo", DescriberOf(DescribePpoActor),
               "the actor of an actor-critic");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "ppo", R"(
+  policy.learn.batch_size=64  # Schulman et al. 2017, table 3
+  policy.params.epoch_per_collect=10  # Schulman et al. 2017, table 3
+  policy.params.actor_critic.model.encoder_hidden_size=[64, 64]  # Schulman et al. 2017, 6.1
+  policy.params.actor_critic.model.activation=TANH  # Schulman et al. 2017, 6.1
+  policy.params.actor_critic.model.head_layer_num=0  # Schulman et al. 2017, 6.1
+  policy.params.actor_critic.critic.encoder_hidden_size=[64, 64]  # Schulman et al. 2017, 6.1
+  policy.params.actor_critic.critic.activation=TANH  # Schulman et al. 2017, 6.1
+  policy.params.actor_critic.critic.head_layer_num=0  # Schulman et al. 2017, 6.1
+  [discrete]
+  policy.collect.n_sample=1024  # Schulman et al. 2017, table 5: 8 actors, 128 steps
+  policy.eval.evaluator.eval_freq=800  # 5,120 env steps
+  policy.params.actor_critic.entropy_weight=0.01  # Schulman et al. 2017, table 5
+  [continuous]
+  policy.collect.n_sample=2048  # Schulman et al. 2017, table 3
+  policy.eval.evaluator.eval_freq=1600  # 10,240 env steps
+  policy.params.actor_critic.normalize_obs=true  # SB3 zoo, ppo.yml, MuJoCo: normalize
+  policy.params.actor_critic.scale_reward=true  # SB3 zoo, ppo.yml, MuJoCo: normalize
+)",
+              "those of the paper, and the normalization of SB3 zoo for continuous actions");
+
 }  // namespace
 }  // namespace ding

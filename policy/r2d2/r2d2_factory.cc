@@ -54,5 +54,33 @@ DING_REGISTER(PolicyRegistry(), "r2d2", Create,
 DING_REGISTER(ActorDescriberRegistry(), "r2d2", DescriberOf(DescribeQActor, &R2d2Config::dqn),
               "epsilon-greedy by recurrent Q values");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "r2d2", R"(
+  policy.collect.n_sample=8  # our cartpole_masked_r2d2 config
+  policy.collect.unroll_len=20  # our cartpole_masked_r2d2 config
+  policy.learn.update_per_collect=8  # our cartpole_masked_r2d2 config
+  policy.learn.batch_size=32  # our cartpole_masked_r2d2 config
+  policy.eval.evaluator.eval_freq=250  # 5,000 env steps
+  policy.priority=true  # Kapturowski et al. 2019
+  policy.other.replay_buffer.type=sequence  # Kapturowski et al. 2019
+  policy.other.replay_buffer.replay_buffer_size=100000  # our cartpole_masked_r2d2 config
+  policy.other.replay_buffer.params.unroll_len=20  # our cartpole_masked_r2d2 config
+  policy.other.replay_buffer.params.burn_in=4  # our cartpole_masked_r2d2 config
+  policy.other.replay_buffer.params.overlap=10  # Kapturowski et al. 2019: half
+  policy.other.replay_buffer.params.cross_episodes=true  # our cartpole_masked_r2d2 config
+  policy.other.replay_buffer.params.priority={}  # Kapturowski et al. 2019
+  policy.params.dqn.model.type=rnn  # Kapturowski et al. 2019
+  policy.params.dqn.model.encoder_hidden_size=[64]  # our cartpole_masked_r2d2 config
+  policy.params.dqn.model.recurrent.cell=LSTM  # Kapturowski et al. 2019
+  policy.params.dqn.model.recurrent.hidden_size=64  # our cartpole_masked_r2d2 config
+  policy.params.dqn.model.dueling=true  # Kapturowski et al. 2019
+  policy.params.dqn.grad_clip_norm=10  # SB3, DQN: max_grad_norm
+  policy.params.dqn.eps.type=LINEAR  # Mnih et al. 2015
+  policy.params.dqn.eps.start=1  # Mnih et al. 2015
+  policy.params.dqn.eps.end=0.1  # Mnih et al. 2015
+  policy.params.dqn.eps.decay=12000  # SB3 zoo, dqn.yml, CartPole: exploration_fraction
+)",
+              "those of the paper, with shorter sequences");
+
 }  // namespace
 }  // namespace ding

@@ -95,5 +95,18 @@ DING_REGISTER(PolicyRegistry(), "sac", Create,
 DING_REGISTER(ActorDescriberRegistry(), "sac", DescriberOf(DescribeSacActor),
               "a normal distribution that tanh squashes");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "sac", R"(
+  policy.collect.n_sample=8  # Haarnoja et al. 2018, table 1: an update per env step
+  policy.learn.update_per_collect=8  # Haarnoja et al. 2018, table 1: an update per env step
+  policy.eval.evaluator.eval_freq=5000  # 5,000 env steps
+  policy.random_collect_size=1000  # SB3 zoo, sac.yml, FetchReach: learning_starts
+  policy.learn.batch_size=256  # Haarnoja et al. 2018, table 1
+  policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
+  policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Haarnoja et al. 2018, table 1
+  policy.params.continuous.model.head_layer_num=0  # Haarnoja et al. 2018, table 1
+)",
+              "those of the paper");
+
 }  // namespace
 }  // namespace ding

@@ -38,5 +38,13 @@ DING_REGISTER(PolicyRegistry(), "td3bc", Create,
 DING_REGISTER(ActorDescriberRegistry(), "td3bc", DescriberOf(DescribeOfflineActor<Td3BcConfig>),
               "the tanh of the mean");
 
+// What a config of this policy has unless it says otherwise.
+DING_REGISTER(PolicyDefaultsRegistry(), "td3bc", R"(
+  policy.learn.batch_size=256  # Fujimoto and Gu 2021, table 3
+  policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto and Gu 2021, table 3
+  policy.params.continuous.model.head_layer_num=0  # Fujimoto and Gu 2021, table 3
+)",
+              "those of the paper");
+
 }  // namespace
 }  // namespace ding

@@ -9,8 +9,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/config_help.h"
 #include "ding_worker/worker/config/config_tree.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/proto_comments.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -65,6 +67,25 @@ std::string LinkTo(const std::string& name) {
   const std::string anchor =
       absl::AsciiStrToLower(absl::StrReplaceAll(name, {{".", ""}, {"<", ""}, {">", ""}}));
   return absl::StrCat("[`", name, "`](#", anchor, ")");
+}
+
+// A table of what policies set where a config does not.
+std::string DefaultsOfPolicies() {
+  std::string text =
+      "\n## Defaults of the policies\n\n"
+      "They take the place of those in the tables below "
+      "([how](worker.md#defaults-of-the-policies)).\n\n"
+      "| policy | field | default | of actions | source |\n|---|---|---|---|---|\n";
+  for (const std::string& type : PolicyDefaultsRegistry().Names()) {
+    for (const PolicyDefault& line : ListPolicyDefaults(type)) {
+      const char* const actions = line.actions == ActionKind::kDiscrete     ? "discrete"
+                                  : line.actions == ActionKind::kContinuous ? "continuous"
+                                                                            : "";
+      absl::StrAppend(&text, "| ", Code(type), " | ", Code(line.path), " | ", Code(line.value),
+                      " | ", actions, " | ", Cell(line.source), " |\n");
+    }
+  }
+  return text;
 }
 
 class Page {
@@ -144,7 +165,8 @@ class Page {
 }  // namespace
 
 std::string ConfigPage() {
-  return absl::StrCat(kHead, Page(MakeConfigTree(*ExperimentConfig::descriptor())).text());
+  return absl::StrCat(kHead, DefaultsOfPolicies(),
+                      Page(MakeConfigTree(*ExperimentConfig::descriptor())).text());
 }
 
 }  // namespace ding

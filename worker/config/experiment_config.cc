@@ -24,6 +24,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
 #include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/text_parser.h"
 #include "ding_worker/worker/config/type_choices.h"
@@ -327,6 +328,7 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
     const absl::Status status = ApplySetting(setting, &config);
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));
   }
+  for (std::string& problem : ApplyPolicyDefaults(&config)) problems.push_back(std::move(problem));
   ShareAmongSections(&config, &problems);
   // Envs that are programs of their own run in these, one per core, unless the config says
   // otherwise.

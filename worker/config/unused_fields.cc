@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/env/env.pb.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/text_config.h"
 
 namespace ding {
@@ -261,9 +262,10 @@ std::vector<std::string> FindLeftOutFields(const ExperimentConfig& config, RunKi
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind,
                                           std::optional<RunKind> or_kind) {
   std::vector<std::string> problems;
+  const PolicyDefaultValues defaults(config.policy().type());
   for (const SetField& field : ListSetFields(config)) {
     const Unused* const unused = FindUnused(config, field.path, kind);
-    if (unused == nullptr) continue;
+    if (unused == nullptr || defaults.FindSource(field.path, field.value) != nullptr) continue;
     if (or_kind.has_value() && FindUnused(config, field.path, *or_kind) == nullptr) continue;
     problems.push_back(absl::StrCat(field.path, " is ", field.value, ", which has no effect in ",
                                     NameOf(kind), ": leave it out; ",
