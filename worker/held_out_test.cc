@@ -89,9 +89,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ppo", kDrone, 150000}, Case{"ppo", kReacher, 150000}, Case{"ppo", kSparse, 60000},
         Case{"ppo", kMaze, 40000}, Case{"ppo", kSparseGrid, 60000}, Case{"a2c", kDrone, 200000},
         Case{"a2c", kMaze, 100000}, Case{"impala", kDrone, 200000}, Case{"impala", kMaze, 100000},
-        Case{"dqn", kMaze, 20000}, Case{"dqn", kSparseGrid, 20000}, Case{"c51", kMaze, 20000},
-        Case{"rainbow", kMaze, 20000}, Case{"qrdqn", kMaze, 20000}, Case{"iqn", kMaze, 20000},
-        Case{"r2d2", kSparseGrid, 20000}, Case{"discrete_sac", kMaze, 20000},
+        Case{"dqn", kMaze, 10000}, Case{"dqn", kSparseGrid, 40000}, Case{"c51", kMaze, 10000},
+        Case{"rainbow", kMaze, 10000}, Case{"qrdqn", kMaze, 10000}, Case{"iqn", kMaze, 10000},
+        Case{"r2d2", kSparseGrid, 40000}, Case{"discrete_sac", kMaze, 10000},
         Case{"sac", kDrone, 8000}, Case{"sac", kReacher, 6000}, Case{"sac", kSparse, 6000},
         Case{"td3", kDrone, 8000}, Case{"td3", kReacher, 6000}, Case{"ddpg", kReacher, 6000}),
     [](const auto& info) { return absl::StrCat(info.param.policy, "_", info.param.env); });

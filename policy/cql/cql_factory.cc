@@ -67,9 +67,7 @@ DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActor, &CqlC
 // What a config of this policy has unless it says otherwise.
 DING_REGISTER(PolicyDefaultsRegistry(), "cql", R"(
   policy.learn.batch_size=64  # DI-engine, DQN
-  policy.params.dqn.grad_clip_norm=10  # SB3, DQN: max_grad_norm
-)",
-              "those of DQN");
+)", "those of DQN");
 
 }  // namespace
 }  // namespace ding

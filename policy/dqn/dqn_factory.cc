@@ -40,14 +40,7 @@ DING_REGISTER(PolicyDefaultsRegistry(), "dqn", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-  policy.params.grad_clip_norm=10  # SB3, DQN: max_grad_norm
-  policy.params.loss=HUBER  # Mnih et al. 2015: clipped errors
-  policy.params.eps.type=LINEAR  # Mnih et al. 2015
-  policy.params.eps.start=1  # Mnih et al. 2015
-  policy.params.eps.end=0.1  # Mnih et al. 2015
-  policy.params.eps.decay=12000  # SB3 zoo, dqn.yml, CartPole: exploration_fraction
-)",
-              "those of SB3 zoo");
+)", "those of SB3 zoo");
 
 }  // namespace
 }  // namespace ding

@@ -75,12 +75,7 @@ DING_REGISTER(PolicyDefaultsRegistry(), "r2d2", R"(
   policy.params.dqn.model.recurrent.hidden_size=64  # our cartpole_masked_r2d2 config
   policy.params.dqn.model.dueling=true  # Kapturowski et al. 2019
   policy.params.dqn.grad_clip_norm=10  # SB3, DQN: max_grad_norm
-  policy.params.dqn.eps.type=LINEAR  # Mnih et al. 2015
-  policy.params.dqn.eps.start=1  # Mnih et al. 2015
-  policy.params.dqn.eps.end=0.1  # Mnih et al. 2015
-  policy.params.dqn.eps.decay=12000  # SB3 zoo, dqn.yml, CartPole: exploration_fraction
-)",
-              "those of the paper, with shorter sequences");
+)", "those of the paper, with shorter sequences");
 
 }  // namespace
 }  // namespace ding

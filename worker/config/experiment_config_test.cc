@@ -43,7 +43,7 @@ TEST(ExperimentConfigTest, FillsInDefaultsAndSharesAmongSections) {
   EXPECT_EQ(config.policy().eval().evaluator().n_episode(), 9);
   const PolicyConfig policy = MakePolicyConfig(config);
   EXPECT_EQ(policy.nstep(), 3);
-  EXPECT_EQ(policy.n_sample(), 8);
+  EXPECT_EQ(policy.n_sample(), 16);
 }
 
 TEST(ExperimentConfigTest, ResolvedConfigReadsBackAsTheSame) {

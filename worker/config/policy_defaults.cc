@@ -128,8 +128,8 @@ ActionKind FindActionKind(const ExperimentConfig& config) {
 
 // How often one collects, learns and evaluates.
 constexpr absl::string_view kRates[] = {
-    "policy.collect.n_sample", "policy.learn.update_per_collect", "policy.random_collect_size",
-    "policy.eval.evaluator.eval_freq"};
+    "policy.collect.n_sample", "policy.collect.unroll_len", "policy.learn.update_per_collect",
+    "policy.random_collect_size", "policy.eval.evaluator.eval_freq"};
 
 // Whether the config sets a rate by which the others of kRates have to go.
 bool SetsRates(const PolicySection& policy) {
