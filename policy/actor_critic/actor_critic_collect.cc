@@ -70,7 +70,9 @@ class ActorCriticCollect : public CollectMode {
 
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& /*settings*/, const MutableColumnsView& out) override {
-    return Annotate(Sample(obs, env_ids, out), absl::StrCat(options_.name, ", collect"));
+    const absl::Status status = Sample(obs, env_ids, out);
+    // The text of a long name would be allocated.
+    return status.ok() ? status : Annotate(status, absl::StrCat(options_.name, ", collect"));
   }
   absl::Status Reset(absl::Span<const int> env_ids) override {
     if (states_.has_value()) states_->Reset(env_ids);
