@@ -129,7 +129,7 @@ TEST_F(ConfigTreeTest, HelpHasMeaningDefaultKindAndRuns) {
       StartsWith("policy.learn.send_policy_freq = 10  (integer, at least 1)\n    Used in parallel "
                  "runs:"));
   EXPECT_THAT(ConfigHelp("policy.learn.send_policy_freq").value(),
-              HasSubstr("Runs: parallel, league; refused by serial"));
+              HasSubstr("Runs: parallel, league; no effect in serial, on-policy, supervised"));
   EXPECT_THAT(
       ConfigHelp("policy.params<dqn>.eps.type").value(),
       AllOf(HasSubstr(" = EXP  (EXP, LINEAR)\n"), HasSubstr("LINEAR: linearly from start")));
