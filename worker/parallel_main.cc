@@ -147,11 +147,16 @@ std::vector<std::string> FlagSettings() {
 
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
-  // The process that supervises this one has derived it.
+  // The process that supervises this one has completed it.
   if (FLAGS_supervised_by != 0) return config;
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
   // The config of a run that goes on has them already.
   if (Basename(FLAGS_config) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
+  return config;
+}
+
+absl::StatusOr<ExperimentConfig> PrepareConfig(const ExperimentConfig& config) {
+  if (FLAGS_supervised_by != 0) return config;
   return PrepareParallelConfig(config, FLAGS_config, Clock::Real());
 }
 
@@ -344,6 +349,11 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   DING_RETURN_IF_ERROR(deadline.Start());
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
+  if (config.has_value()) {
+    deadline.Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
+    DING_ASSIGN_OR_RETURN(config, PrepareConfig(*config));
+    deadline.Enter(nullptr);
+  }
   if (coordinates && FLAGS_supervised_by == 0 && !config->system().derived().empty()) {
     std::fprintf(stderr, "what the config leaves to a run in several processes:\n  %s\n",
                  absl::StrJoin(config->system().derived(), "\n  ").c_str());
@@ -379,7 +389,8 @@ int Main(int argc, char** argv) {
   }
   for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));
   if (FLAGS_print_config && !FLAGS_config.empty()) {
-    const absl::StatusOr<ExperimentConfig> config = LoadConfig(settings);
+    absl::StatusOr<ExperimentConfig> config = LoadConfig(settings);
+    if (config.ok()) config = PrepareConfig(*config);
     if (!config.ok()) return ReportFailure(config.status());
     std::printf("%s", PrintConfigWithSources(*config).c_str());
     return 0;
