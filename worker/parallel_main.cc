@@ -57,6 +57,7 @@ DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and 
 DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregator, listens");
 DEFINE_int64(supervised_by, 0,
              "process id of the process that started this one; this one ends with it");
+DEFINE_bool(prepared, false, "the process that started this one has prepared the config");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_bool(again, false, "this coordinator replaces one that was killed");
 DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
@@ -147,8 +148,7 @@ std::vector<std::string> FlagSettings() {
 
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
-  // The process that supervises this one has completed it.
-  if (FLAGS_supervised_by != 0) return config;
+  if (FLAGS_prepared) return config;
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
   // The config of a run that goes on has them already.
   if (Basename(FLAGS_config) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
@@ -156,7 +156,7 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
 }
 
 absl::StatusOr<ExperimentConfig> PrepareConfig(const ExperimentConfig& config) {
-  if (FLAGS_supervised_by != 0) return config;
+  if (FLAGS_prepared) return config;
   return PrepareParallelConfig(config, FLAGS_config, Clock::Real());
 }
 
@@ -212,7 +212,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config, Transport* transpor
   options.resume = FLAGS_resume;
   options.collectors = CollectorsOf(config);
   DING_ASSIGN_OR_RETURN(const std::string config_path, ShareConfig(config));
-  options.coordinator_arguments = {absl::StrCat("--config=", config_path),
+  options.coordinator_arguments = {absl::StrCat("--config=", config_path), "--prepared",
                                    absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = LearnerTasksOf(config);
@@ -354,7 +354,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     DING_ASSIGN_OR_RETURN(config, PrepareConfig(*config));
     deadline.Enter(nullptr);
   }
-  if (coordinates && FLAGS_supervised_by == 0 && !config->system().derived().empty()) {
+  if (coordinates && !FLAGS_prepared && !config->system().derived().empty()) {
     std::fprintf(stderr, "what the config leaves to a run in several processes:\n  %s\n",
                  absl::StrJoin(config->system().derived(), "\n  ").c_str());
   }
