@@ -160,29 +160,30 @@ TEST(PrepareParallelConfigTest, ScaledRewardsRunInParallel) {
 }
 
 TEST(PrepareParallelConfigTest, RefusesEverythingInOneMessage) {
-  const auto prepared = PrepareParallelConfig(
-      Config(
-          {"policy.type=ppo", "policy.learn.update_per_collect=3", "policy.random_collect_size=7",
-           "system.store_url=mem:", "opponent.type=dqn", "opponent.learns=true"},
-          kSerial),
-      "my.textproto", Clock::Real());
+  const auto prepared =
+      PrepareParallelConfig(Config({"policy.type=ppo", "policy.learn.update_per_collect=3",
+                                    "policy.random_collect_size=7", "system.store_url=mem:"},
+                                   kSerial),
+                            "my.textproto", Clock::Real());
   EXPECT_THAT(
-      prepared,
+      prepared.status(),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(StartsWith("my.textproto cannot run in parallel:\n  "),
                      HasSubstr("system.store_url is 'mem:'"),
                      HasSubstr("policy.learn.update_per_collect is 3, which has no effect in a "
-                               "parallel run"),
-                     HasSubstr("opponent"), Not(HasSubstr("expected 1;")))));
+                               "parallel run whose policy is on-policy: leave it out; "),
+                     HasSubstr("policy.random_collect_size is 7, which has no effect"))));
 }
 
 TEST(PrepareParallelConfigTest, TheEnvsOwnErrorIsNotOneOfParallelRuns) {
   const auto prepared = PrepareParallelConfig(
-      Config({"env.params={[type.googleapis.com/ding.SequenceBufferConfig]{}}"}, kSerial),
+      Config({"env={type: \"TicTacToe-vs-random\" params { "
+              "[type.googleapis.com/ding.BoardGameConfig] { search_depth: 3 } } }"},
+             kSerial),
       "my.textproto", Clock::Real());
-  EXPECT_THAT(prepared.status(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                          AllOf(HasSubstr("SequenceBufferConfig"),
-                                                Not(HasSubstr("cannot run in parallel")))));
+  EXPECT_THAT(prepared.status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("search_depth"), Not(HasSubstr("in parallel")))));
 }
 
 }  // namespace
