@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/data/goal_fields.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
