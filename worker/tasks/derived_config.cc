@@ -31,7 +31,7 @@ namespace {
 constexpr int kCollectors = 2;
 // An evaluation begins between two tasks, so these are short.
 constexpr int64_t kTaskEpisodes = 1;
-constexpr double kEvalInterval = 5;
+constexpr double kEvalInterval = 1;
 // A buffer of sequences that is smaller than so many hand-overs of all collectors would lose them
 // before they are drawn.
 constexpr int64_t kHandOversInBuffer = 4;
