@@ -168,6 +168,10 @@ std::map<std::string, Create> Creates() {
                                MakeSpec({Box("q", {2})}).value(), 0)
              .status();
        }},
+      {"loss",
+       [](const string& type) {
+         return LossRegistry().Create(WithOtherParams<LossConfig>(type)).status();
+       }},
       {"schedule",
        [](const string& type) {
          return create_schedule(WithOtherParams<FieldScheduleConfig>(type),

@@ -167,6 +167,9 @@ std::vector<Part> SerialParts() {
           [](Fault f) {
             return create_network(ConfigFor<NetworkConfig>(f), nullptr, nullptr, 0).status();
           }),
+      FactoryOf<std::unique_ptr<LossFunction>>(
+          &LossRegistry(),
+          [](Fault f) { return LossRegistry().Create(ConfigFor<LossConfig>(f)).status(); }),
       DescriptorOf<std::unique_ptr<IBuffer>>(
           &BufferRegistry(),
           [](Fault f) { return create_buffer(ConfigFor<BufferConfig>(f), BufferDeps()).status(); }),

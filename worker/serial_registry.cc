@@ -12,6 +12,7 @@ std::string ListSerialModules() {
   ListRegistry(EnvManagerRegistry(), &text);
   ListRegistry(PolicyRegistry(), &text);
   ListRegistry(NetworkRegistry(), &text);
+  ListRegistry(LossRegistry(), &text);
   ListRegistry(ScheduleRegistry(), &text);
   ListRegistry(ActorDescriberRegistry(), &text);
   ListRegistry(BufferRegistry(), &text);
