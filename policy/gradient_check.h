@@ -21,8 +21,8 @@
 
 namespace ding {
 
-// Expects `gradients` to be those of `loss` by `values`, which it moves by `step` to either side and
-// puts back. `loss` may overwrite the gradients.
+// Expects `gradients` to be those of `loss` by `values`, which it moves by `step` to either side
+// and puts back. `loss` may overwrite the gradients.
 void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> values,
                        absl::Span<const float> gradients, float step, double tolerance);
 
@@ -36,8 +36,8 @@ void ExpectGradientsOf(LossFunction* loss, const LossInput& input, float step = 
 void ExpectSameLoss(LossFunction* found, LossFunction* expected, const LossInput& input,
                     double tolerance = 1e-5);
 
-// Random columns of a loss (policy/loss/loss_function.h), for 3 actions, 2 critics, and actions of 2
-// elements. Importance weights differ; the last row is padding where policies have padding.
+// Random columns of a loss (policy/loss/loss_function.h), for 3 actions, 2 critics, and actions of
+// 2 elements. Importance weights differ; the last row is padding where policies have padding.
 class RandomLossInput {
  public:
   enum Place { kDqn, kActorCritic, kCritics, kActor };

@@ -33,13 +33,14 @@ bool TakesComponents(Policy* policy) {
          (learn == nullptr || learn->attributes().reward_components);
 }
 
-// Makes the loss of `config`, which is the field `field`; null if it names none.
-absl::StatusOr<std::shared_ptr<LossFunction>> MakeLoss(absl::string_view field,
-                                                       const LossConfig& config) {
-  if (config.type().empty() && !config.has_params()) return nullptr;
+// Makes the loss of `config`, which is the field `field`, if it names one.
+absl::Status MakeLoss(absl::string_view field, const LossConfig& config,
+                      std::shared_ptr<LossFunction>* loss) {
+  if (config.type().empty() && !config.has_params()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<LossFunction>> made = LossRegistry().Create(config);
   if (!made.ok()) return Annotate(made.status(), field);
-  return std::shared_ptr<LossFunction>(*std::move(made));
+  *loss = *std::move(made);
+  return absl::OkStatus();
 }
 
 // Refuses a loss that nobody but the caller's context has kept.
@@ -67,8 +68,8 @@ absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config
   }
   PolicyContext with_losses = context;
   if (context.modes.learn) {
-    DING_ASSIGN_OR_RETURN(with_losses.loss, MakeLoss(kLoss, config.loss()));
-    DING_ASSIGN_OR_RETURN(with_losses.actor_loss, MakeLoss(kActorLoss, config.actor_loss()));
+    DING_RETURN_IF_ERROR(MakeLoss(kLoss, config.loss(), &with_losses.loss));
+    DING_RETURN_IF_ERROR(MakeLoss(kActorLoss, config.actor_loss(), &with_losses.actor_loss));
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, CallFactory("policy", config.type(), [&] {
                           auto made = create(config, with_losses);

@@ -388,37 +388,22 @@ class ActorCriticLearn : public GradientLearnMode {
     absl::c_copy(rows.column<float>(field(kAdv)), adv_.begin());
     const absl::Span<const uint8_t> mask = RowMask(rows);
     if (update_.normalize_adv) NormalizeAdvantages(absl::MakeSpan(adv_), mask);
-    *result = update_.loss(
-        {log_prob_, entropy_, networks_.value(), rows.column<float>(field(kLogProb)),
-         rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn)), mask},
-        loss_options_,
-        {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
+    const auto of = [&](Column column) { return rows.column<float>(field(column)); };
+    const ActorCriticLossInput input = {log_prob_,  entropy_, networks_.value(), of(kLogProb),
+                                        of(kValue), adv_,     of(kReturn),       mask};
+    const ActorCriticLossGradient gradient = {absl::MakeSpan(d_log_prob_),
+                                              absl::MakeSpan(d_entropy_), networks_.d_value()};
+    *result = update_.loss(input, loss_options_, gradient);
     if (update_.own_loss != nullptr) {
-      DING_ASSIGN_OR_RETURN(LossValue own, ComputeOwn(rows));
+      DING_ASSIGN_OR_RETURN(
+          LossValue own,
+          ComputeOwnLoss(update_.own_loss.get(), AsLossInput(input, loss_options_, gradient)));
       result->loss = own.loss;
       own_scalars_ = std::move(own.scalars);
     }
     if (!std::isfinite(result->loss)) return PolicyLossError(result->loss, log_prob_);
     distribution.Backward(rows, field(kTaken), d_log_prob_, d_entropy_, networks_.d_head());
     return networks_.Backward();
-  }
-
-  // Computes the loss of the options, after that of the algorithm.
-  absl::StatusOr<LossValue> ComputeOwn(const ColumnsView& rows) {
-    LossInput input;
-    input.rows = rows.rows();
-    input.batch = {{"adv", adv_}, {"return", rows.column<float>(field(kReturn))}};
-    input.outputs = {{"log_prob", log_prob_, absl::MakeSpan(d_log_prob_)},
-                     {"entropy", entropy_, absl::MakeSpan(d_entropy_)},
-                     {"value", networks_.value(), networks_.d_value()}};
-    input.target = {{"log_prob", rows.column<float>(field(kLogProb))},
-                    {"value", rows.column<float>(field(kValue))}};
-    input.numbers = {{"value_weight", loss_options_.value_coef},
-                     {"entropy_weight", loss_options_.entropy_coef},
-                     {"clip_ratio", loss_options_.ratio_clip},
-                     {"value_clip", loss_options_.value_clip}};
-    input.mask = RowMask(rows);
-    return ComputeOwnLoss(update_.own_loss.get(), input);
   }
 
   // Computes the statistics of the data of a call, which every step reports.

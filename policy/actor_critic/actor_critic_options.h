@@ -28,7 +28,7 @@ struct ActorCriticUpdate {
   Loss loss;
   ActorCriticLossOptions loss_options;
   std::shared_ptr<LossFunction> own_loss;  // replaces `loss`, which still reports; null: none
-  int64_t epochs = 1;  // at least 1
+  int64_t epochs = 1;                      // at least 1
   // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of
   // an epoch may have fewer; 0: all.
   int64_t minibatch_size = 0;

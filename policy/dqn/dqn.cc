@@ -78,7 +78,10 @@ class DqnLearn : public QLearnMode {
                    {"reward", reward_},
                    {"discount", batch.discount}};
     const absl::Span<const uint8_t> mask = network().MaskOf(batch.obs);
-    if (!mask.empty()) input.batch.push_back({"action_mask", mask, actions});
+    if (!mask.empty()) {
+      input.batch.push_back({"action_mask", mask, actions});
+      input.batch.push_back({"next_action_mask", network().MaskOf(batch.next_obs), actions});
+    }
     input.outputs = {{"q", q, d_q, actions}};
     DING_ASSIGN_OR_RETURN(const MutableColumnsView next_q, next_target_outputs_.Rows(input.rows));
     input.target = {{"next_q", ColumnsView(next_q).column<float>(0), actions},

@@ -114,6 +114,23 @@ PolicyTerm PpoTerm(double ratio, double advantage, double ratio_clip) {
   return {-ratio * advantage, -ratio * advantage};
 }
 
+LossInput AsLossInput(const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
+                      const ActorCriticLossGradient& gradient) {
+  LossInput own;
+  own.rows = static_cast<int64_t>(input.log_prob.size());
+  own.batch = {{"adv", input.advantage}, {"return", input.returns}};
+  own.outputs = {{"log_prob", input.log_prob, gradient.d_log_prob},
+                 {"entropy", input.entropy, gradient.d_entropy},
+                 {"value", input.value, gradient.d_value}};
+  own.target = {{"log_prob", input.old_log_prob}, {"value", input.old_value}};
+  own.numbers = {{"value_weight", options.value_coef},
+                 {"entropy_weight", options.entropy_coef},
+                 {"clip_ratio", options.ratio_clip},
+                 {"value_clip", options.value_clip}};
+  own.mask = input.mask;
+  return own;
+}
+
 ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient) {

@@ -16,6 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/returns.h"
+#include "ding_worker/policy/loss/loss_function.h"
 
 namespace ding {
 
@@ -94,6 +95,10 @@ ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
 ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
+
+// The same as the input of a loss of your own in place of them. The arguments must outlive it.
+LossInput AsLossInput(const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
+                      const ActorCriticLossGradient& gradient);
 
 // Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0
 // do not count; an empty mask means that there are none.

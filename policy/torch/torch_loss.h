@@ -1,12 +1,11 @@
 // A loss as a function of tensors, whose gradients autograd computes.
 //
 //     outputs ──from_blob──► leaves ──► your function ──► loss ──autograd──► d loss / d outputs
-//                                                                               │
-//              the network goes back as always, whether it is of libtorch or not ◄─┘
 //
-// Autograd spans the loss alone, so that collecting, buffers, checkpoints, resuming and parallel runs
-// are those of the policy. policy/loss/loss_function.h lists the tensors of each policy. Every batch
-// also has "weight" [B]: the importance weights, 0 for padding.
+// The network goes back from there as always, whether it is of libtorch or not. Autograd spans the
+// loss alone, so that collecting, buffers, checkpoints, resuming and parallel runs are those of the
+// policy. policy/loss/loss_function.h lists the tensors of each policy. Every batch also has
+// "weight" [B]: the importance weights, 0 for padding.
 //
 // The function returns the loss to be minimized:
 //

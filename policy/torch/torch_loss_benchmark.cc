@@ -1,5 +1,5 @@
-// Measures an update of dqn, ppo and sac with the loss by autograd beside that by hand, for networks
-// of 256-256 and 256 rows. The rest of an update is the same code.
+// Measures an update of dqn, ppo and sac with the loss by autograd beside that by hand, for
+// networks of 256-256 and 256 rows. The rest of an update is the same code.
 //
 // To compare, interleave them: --benchmark_enable_random_interleaving --benchmark_repetitions=9
 #include <memory>

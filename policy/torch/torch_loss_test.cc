@@ -375,7 +375,7 @@ TEST(OwnLoss, IsRefusedByPoliciesThatTakeNone) {
   EXPECT_THAT(error("type: 'dqn' actor_loss { type: 'td_autograd' }"),
               IsInvalid("policy type 'dqn' takes no actor_loss of your own", "sac, td3, ddpg"));
   EXPECT_THAT(error("type: 'dqn' loss { type: 'td_autograt' }").message(),
-              HasSubstr("unknown loss 'td_autograt'"));
+              HasSubstr("unknown loss type 'td_autograt'"));
   EXPECT_THAT(error("type: 'dqn' loss { type: 'td_autograd' params { "
                     "[type.googleapis.com/ding.LossConfig] { type: 'x' } } }"),
               IsInvalid("loss", "td_autograd"));
