@@ -37,7 +37,7 @@ PACKAGE_OF_PAGE = {'docs/reference/networks.md': 'policy', 'docs/explanation/arc
 INSTALL = 'tools/install/BUILD'
 # Public libraries that are not installed: factories and configs for our own programs, what tests of modules use, and what needs more
 # packages than `tools/setup build` installs.
-NOT_INSTALLED = re.compile(r'[_:](factory|factories|proto|config|matchers|conformance)$|(?<!//env:env)_registry$|'
+NOT_INSTALLED = re.compile(r'[_:](factory|factories|proto|config|matchers|conformance|gradient_check)$|(?<!//env:env)_registry$|'
                            r'[:/](testing|conformance)\b|'
                            r'^//:|^//(adapter|worker|tools|policy/(export|torch)|env/(box2d|mujoco)|interaction/(grpc|redis))\b|'
                            r':((lz4|zstd)_codec|describe_actor)$|'
