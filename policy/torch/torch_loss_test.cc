@@ -315,7 +315,7 @@ TEST(TorchLoss, RowsAreWeightedAndPaddingDoesNotCount) {
   EXPECT_THAT(columns.input().outputs[0].gradient, testing::Each(0)) << "it is not used";
 }
 
-TEST(TorchLoss, TdErrorsAndScalarsAreReported) {
+TEST(TorchLoss, TdErrorsOfTheLossArePriorities) {
   Case of = Cases()[0];
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(of, "loss { type: 'munchausen_autograd' }"));
   DING_ASSERT_OK_AND_ASSIGN(const auto plain, Create(of, ""));

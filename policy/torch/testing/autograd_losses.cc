@@ -46,8 +46,11 @@ TorchLossValue PpoLoss(const TorchBatch& batch, const Outputs& outputs, const Ou
     const auto move = torch::clamp(outputs["value"] - target["value"], -bound, bound);
     value = torch::max(value, torch::square(target["value"] + move - batch["return"]) / 2);
   }
-  return policy + batch.number("value_weight") * value -
-         batch.number("entropy_weight") * outputs["entropy"];
+  TorchLossValue loss(policy + batch.number("value_weight") * value -
+                      batch.number("entropy_weight") * outputs["entropy"]);
+  const auto& weight = batch["weight"];
+  loss.scalars = {{"policy_loss", (policy * weight).sum() / weight.sum()}};
+  return loss;
 }
 
 torch::Tensor CriticsLoss(const TorchBatch& batch, const Outputs& outputs, const Outputs& target) {
