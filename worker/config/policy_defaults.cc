@@ -220,6 +220,21 @@ const std::string* PolicyDefaultValues::FindSource(absl::string_view path,
   return nullptr;
 }
 
+std::vector<std::string> DefaultsInError(const ExperimentConfig& config, absl::string_view error) {
+  const std::string& type = config.policy().type();
+  const PolicyDefaultValues defaults(type);
+  std::vector<std::string> found;
+  ForEachValue(
+      PrintTextConfig(config), [&](const std::string& path, absl::string_view value, size_t) {
+        const std::string* const source = defaults.FindSource(path, value);
+        if (source == nullptr || !absl::StrContains(error, path.substr(path.rfind('.') + 1)))
+          return;
+        found.push_back(absl::StrCat(path, ": ", value, " is a default of policy '", type, "' (",
+                                     *source, ")"));
+      });
+  return found;
+}
+
 std::string PrintConfigWithSources(const ExperimentConfig& config) {
   const PolicyDefaultValues defaults(config.policy().type());
   std::string text = PrintTextConfig(config);

@@ -42,11 +42,12 @@ std::vector<PolicyDefault> ListPolicyDefaults(absl::string_view type);
 // and the run reports the env itself. Returns a problem for each default that cannot be set.
 std::vector<std::string> ApplyPolicyDefaults(ExperimentConfig* config);
 
-// Whether the field at `path` has a default of the config's policy, and that is `value`, written as
-// in a printed config, with the defaults of either kind of actions. Returns its source, or null.
+// The defaults of a policy type for either kind of actions, with values written as in a printed
+// config.
 class PolicyDefaultValues {
  public:
   explicit PolicyDefaultValues(absl::string_view type);
+  // Returns the source if `value` is a default of the field at `path`, else null.
   const std::string* FindSource(absl::string_view path, absl::string_view value) const;
 
  private:
@@ -55,6 +56,10 @@ class PolicyDefaultValues {
   };
   std::vector<Value> values_;
 };
+
+// Returns a sentence for each default of the policy that holds in a resolved config, and whose field
+// `error` names: "policy.params.squash_actions: true is a default of policy 'my_ppo' (source)".
+std::vector<std::string> DefaultsInError(const ExperimentConfig& config, absl::string_view error);
 
 // Prints a resolved config like PrintTextConfig(). Behind each value that is a default of its
 // policy stands the source: "n_sample: 2048  # default of ppo: Schulman et al. 2017, table 3".

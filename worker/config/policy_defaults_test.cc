@@ -153,6 +153,15 @@ TEST(PolicyDefaultsTest, PrintedConfig_HasTheSources) {
   EXPECT_THAT(other, HasSubstr("n_sample: 24\n"));
 }
 
+TEST(PolicyDefaultsTest, ErrorThatNamesADefault_SaysSo) {
+  const ExperimentConfig config = Parse("Pendulum-v1", "type: \"ppo\"");
+  EXPECT_THAT(DefaultsInError(config, "scale_reward is set, but"),
+              testing::ElementsAre(
+                  "policy.params.actor_critic.scale_reward: true is a default of policy 'ppo' (SB3 "
+                  "zoo, ppo.yml, MuJoCo: normalize)"));
+  EXPECT_THAT(DefaultsInError(config, "squash_actions is set"), IsEmpty());
+}
+
 // A parallel run does not use it, and nobody has set it.
 TEST(PolicyDefaultsTest, DefaultThatARunDoesNotUse_IsNotRefused) {
   const std::vector<std::string> found =

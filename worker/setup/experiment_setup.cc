@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/log.h"
@@ -22,6 +23,7 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/saved_policy/policy_description.h"
 
@@ -193,7 +195,12 @@ absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info) 
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(const ExperimentConfig& config,
                                                    const EnvSpec& env, const PolicyModes& modes) {
-  return create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes));
+  auto policy = create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes));
+  if (policy.ok()) return policy;
+  // Nobody has written the defaults of the policy that are refused.
+  std::vector<std::string> parts = DefaultsInError(config, policy.status().message());
+  parts.emplace(parts.begin(), policy.status().message());
+  return absl::Status(policy.status().code(), absl::StrJoin(parts, "; "));
 }
 
 PolicyModes EvalModeOnly() {
