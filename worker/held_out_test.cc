@@ -29,19 +29,31 @@ constexpr int kEpisodes = 100;
 
 struct Case {
   std::string policy, env;
-  int64_t steps = 0;
+  int64_t steps = 0;  // of the env, or train iterations of a policy that learns from episodes
+  // Env steps of a "ppo" whose episodes, of sampled actions, such a policy learns from; 0: it
+  // collects.
+  int64_t teacher_steps = 0;
 };
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  return absl::StrCat(info.param.policy, "_", info.param.env);
+}
 
 void PrintTo(const Case& trained, std::ostream* out) {
   *out << trained.policy << " in " << trained.env;
 }
 
 // Trains by a config without any other setting, and returns the folder of the last checkpoint.
-std::string Train(const Case& trained, int seed, const std::string& exp_dir) {
+// `episodes` is a data set, or empty.
+std::string Train(const Case& trained, int seed, const std::string& episodes,
+                  const std::string& exp_dir) {
   const std::string text =
       absl::StrCat("env { type: \"", trained.env, "\" } policy { type: \"", trained.policy, "\" }");
-  const auto config = ParseExperimentConfig(
-      text, "test", {absl::StrCat("seed=", seed), absl::StrCat("max_env_step=", trained.steps)});
+  std::vector<std::string> settings = {
+      absl::StrCat("seed=", seed),
+      absl::StrCat(episodes.empty() ? "max_env_step=" : "max_train_iter=", trained.steps)};
+  if (!episodes.empty()) settings.push_back(absl::StrCat("data_set.path=", episodes));
+  const auto config = ParseExperimentConfig(text, "test", settings);
   EXPECT_THAT(config, IsOk());
   SerialOptions options;
   options.exp_dir = exp_dir;
@@ -60,11 +72,22 @@ TEST_P(HeldOutTest, DefaultsLearn) {
   const Case& trained = GetParam();
   DING_ASSERT_OK_AND_ASSIGN(const HeldOutReturns known, MeasureHeldOutTask(trained.env, kEpisodes));
   const double bar = known.random + kBar * (known.controller - known.random);
+  std::string folder = absl::StrCat(testing::TempDir(), "/held_out_XXXXXX");
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::string episodes;
+  if (trained.teacher_steps > 0) {
+    EvaluationOptions record;
+    record.checkpoint =
+        Train({"ppo", trained.env, trained.teacher_steps}, 0, "", JoinPath(folder, "teacher"));
+    record.n_episode = kEpisodes;
+    record.sample = true;
+    record.record_episodes = episodes = JoinPath(folder, "episodes");
+    DING_ASSERT_OK_AND_ASSIGN(const EvalResult recorded, EvaluateCheckpoint(record));
+    std::printf("the data: %.2f\n", recorded.mean_return);
+  }
   for (int seed = 0; seed < kSeeds; ++seed) {
-    std::string folder = absl::StrCat(testing::TempDir(), "/held_out_XXXXXX");
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
     EvaluationOptions options;
-    options.checkpoint = Train(trained, seed, folder);
+    options.checkpoint = Train(trained, seed, episodes, JoinPath(folder, absl::StrCat(seed)));
     options.n_episode = kEpisodes;
     options.seed = 1000;
     DING_ASSERT_OK_AND_ASSIGN(const EvalResult played, EvaluateCheckpoint(options));
@@ -73,8 +96,8 @@ TEST_P(HeldOutTest, DefaultsLearn) {
                 trained.policy.c_str(), trained.env.c_str(), seed, played.mean_return, known.random,
                 bar, known.controller);
     std::fflush(stdout);
-    EXPECT_THAT(RemoveRecursively(folder), IsOk());
   }
+  EXPECT_THAT(RemoveRecursively(folder), IsOk());
 }
 
 constexpr char kDrone[] = "HeldOutDrone";
@@ -92,9 +115,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"dqn", kMaze, 10000}, Case{"dqn", kSparseGrid, 40000}, Case{"c51", kMaze, 10000},
         Case{"rainbow", kMaze, 10000}, Case{"qrdqn", kMaze, 10000}, Case{"iqn", kMaze, 10000},
         Case{"r2d2", kSparseGrid, 40000}, Case{"discrete_sac", kMaze, 10000},
-        Case{"sac", kDrone, 8000}, Case{"sac", kReacher, 6000}, Case{"sac", kSparse, 6000},
-        Case{"td3", kDrone, 8000}, Case{"td3", kReacher, 6000}, Case{"ddpg", kReacher, 6000}),
-    [](const auto& info) { return absl::StrCat(info.param.policy, "_", info.param.env); });
+        Case{"sac", kReacher, 4000}, Case{"td3", kReacher, 4000}, Case{"ddpg", kReacher, 4000}),
+    NameOf);
+INSTANTIATE_TEST_SUITE_P(Offline, HeldOutTest,
+                         testing::Values(Case{"bc", kMaze, 1000, 40000},
+                                         Case{"bc", kReacher, 2000, 150000},
+                                         Case{"cql", kMaze, 3000, 40000},
+                                         Case{"iql", kReacher, 2000, 150000},
+                                         Case{"td3bc", kReacher, 2000, 150000}),
+                         NameOf);
 
 }  // namespace
 }  // namespace ding
