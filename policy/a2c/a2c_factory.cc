@@ -54,7 +54,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "a2c", R"(
   policy.params.actor_critic.value_weight=0.4  # SB3 zoo, a2c.yml, Pendulum
   policy.params.actor_critic.normalize_obs=true  # SB3 zoo, a2c.yml, Pendulum: normalize
   policy.params.actor_critic.scale_reward=true  # SB3 zoo, a2c.yml, Pendulum: normalize
-)", "those of SB3 and its zoo");
+)",
+              "those of SB3 and its zoo");
 
 }  // namespace
 }  // namespace ding

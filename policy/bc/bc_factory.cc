@@ -78,7 +78,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "bc", R"(
   policy.params.model.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
   policy.params.model.activation=TANH  # SB3, MlpPolicy
   policy.params.model.head_layer_num=0  # SB3, MlpPolicy
-)", "the network of SB3");
+)",
+              "the network of SB3");
 
 }  // namespace
 }  // namespace ding

@@ -67,7 +67,8 @@ DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActor, &CqlC
 // What a config of this policy has unless it says otherwise.
 DING_REGISTER(PolicyDefaultsRegistry(), "cql", R"(
   policy.learn.batch_size=64  # DI-engine, DQN
-)", "those of DQN");
+)",
+              "those of DQN");
 
 }  // namespace
 }  // namespace ding

@@ -201,7 +201,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "c51", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)", "those of DQN");
+)",
+              "those of DQN");
 DING_REGISTER(PolicyDefaultsRegistry(), "rainbow", R"(
   policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
   policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
@@ -213,7 +214,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "rainbow", R"(
   policy.priority=true  # Hessel et al. 2018
   policy.other.replay_buffer.type=advanced  # Hessel et al. 2018: priorities
   policy.params.dqn.model.dueling=true  # Hessel et al. 2018
-)", "those of DQN, with all extensions of the paper");
+)",
+              "those of DQN, with all extensions of the paper");
 DING_REGISTER(PolicyDefaultsRegistry(), "qrdqn", R"(
   policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
   policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
@@ -221,7 +223,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "qrdqn", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)", "those of DQN");
+)",
+              "those of DQN");
 DING_REGISTER(PolicyDefaultsRegistry(), "iqn", R"(
   policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
   policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
@@ -229,7 +232,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "iqn", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)", "those of DQN");
+)",
+              "those of DQN");
 
 }  // namespace
 }  // namespace ding

@@ -40,7 +40,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "dqn", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)", "those of SB3 zoo");
+)",
+              "those of SB3 zoo");
 
 }  // namespace
 }  // namespace ding

@@ -77,7 +77,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "impala", R"(
   policy.params.actor_critic.critic.encoder_hidden_size=[64, 64]  # SB3, MlpPolicy
   policy.params.actor_critic.critic.activation=TANH  # SB3, MlpPolicy
   policy.params.actor_critic.critic.head_layer_num=0  # SB3, MlpPolicy
-)", "fresh sequences of 32 rows, learned from once");
+)",
+              "fresh sequences of 32 rows, learned from once");
 
 }  // namespace
 }  // namespace ding

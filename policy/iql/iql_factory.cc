@@ -44,7 +44,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "iql", R"(
   policy.learn.batch_size=256  # Kostrikov et al. 2021, appendix B
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Kostrikov et al. 2021, appendix B
   policy.params.continuous.model.head_layer_num=0  # Kostrikov et al. 2021, appendix B
-)", "those of the paper");
+)",
+              "those of the paper");
 
 }  // namespace
 }  // namespace ding

@@ -124,7 +124,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "ppo", R"(
   policy.eval.evaluator.eval_freq=1600  # 10,240 env steps
   policy.params.actor_critic.normalize_obs=true  # SB3 zoo, ppo.yml, MuJoCo: normalize
   policy.params.actor_critic.scale_reward=true  # SB3 zoo, ppo.yml, MuJoCo: normalize
-)", "those of the paper, and the normalization of SB3 zoo for continuous actions");
+)",
+              "those of the paper, and the normalization of SB3 zoo for continuous actions");
 
 }  // namespace
 }  // namespace ding

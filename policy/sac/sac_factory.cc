@@ -105,7 +105,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "sac", R"(
   policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Haarnoja et al. 2018, table 1
   policy.params.continuous.model.head_layer_num=0  # Haarnoja et al. 2018, table 1
-)", "those of the paper");
+)",
+              "those of the paper");
 
 }  // namespace
 }  // namespace ding

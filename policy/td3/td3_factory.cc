@@ -99,7 +99,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "td3", R"(
   policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto et al. 2018, their code
   policy.params.continuous.model.head_layer_num=0  # Fujimoto et al. 2018, their code
-)", "those of the authors");
+)",
+              "those of the authors");
 DING_REGISTER(PolicyDefaultsRegistry(), "ddpg", R"(
   policy.collect.n_sample=8  # Fujimoto et al. 2018, their code
   policy.learn.update_per_collect=8  # Fujimoto et al. 2018, their code
@@ -109,7 +110,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "ddpg", R"(
   policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto et al. 2018, their code
   policy.params.continuous.model.head_layer_num=0  # Fujimoto et al. 2018, their code
-)", "those of TD3");
+)",
+              "those of TD3");
 
 }  // namespace
 }  // namespace ding

@@ -43,7 +43,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "td3bc", R"(
   policy.learn.batch_size=256  # Fujimoto and Gu 2021, table 3
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto and Gu 2021, table 3
   policy.params.continuous.model.head_layer_num=0  # Fujimoto and Gu 2021, table 3
-)", "those of the paper");
+)",
+              "those of the paper");
 
 }  // namespace
 }  // namespace ding

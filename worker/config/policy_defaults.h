@@ -57,8 +57,8 @@ class PolicyDefaultValues {
   std::vector<Value> values_;
 };
 
-// Returns a sentence for each default of the policy that holds in a resolved config, and whose field
-// `error` names: "policy.params.squash_actions: true is a default of policy 'my_ppo' (source)".
+// Returns a sentence for each default of the policy that a resolved config has and that `error`
+// names: "policy.params.squash_actions: true is a default of policy 'my_ppo' (source)".
 std::vector<std::string> DefaultsInError(const ExperimentConfig& config, absl::string_view error);
 
 // Prints a resolved config like PrintTextConfig(). Behind each value that is a default of its
