@@ -85,7 +85,7 @@ TEST(PolicyDefaultsTest, Rates_HoldTogether) {
     const ExperimentConfig config = Parse("CartPole-v1", absl::StrCat("type: \"dqn\" ", rate));
     EXPECT_EQ(config.policy().learn().update_per_collect(), 1) << rate;
     EXPECT_EQ(config.policy().random_collect_size(), 0) << rate;
-    EXPECT_GT(config.policy().learn().batch_size(), 64) << rate;
+    EXPECT_EQ(config.policy().other().replay_buffer().replay_buffer_size(), 100000) << rate;
   }
 }
 
