@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/log.h"
@@ -19,9 +20,12 @@ namespace {
 // The most memory that a parsed record may take, which is several times its bytes.
 constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
 
-std::string RemovedPart(int64_t chunk) { return absl::StrCat("removed/", chunk); }
+constexpr char kRemovedPrefix[] = "removed/";
 
-// Returns the name of the part of the snapshot that has this record, or that it ends; "" for a push.
+std::string RemovedPart(int64_t chunk) { return absl::StrCat(kRemovedPrefix, chunk); }
+
+// Returns the name of the part of the snapshot that has this record, or that it ends; "" for pushes
+// and removals.
 std::string PartOf(const JournalRecord& record) {
   switch (record.record_case()) {
     case JournalRecord::kState:
@@ -34,13 +38,9 @@ std::string PartOf(const JournalRecord& record) {
       return absl::StrCat("task/", record.learner_task().task_id());
     case JournalRecord::kTaskOver:
       return absl::StrCat("task/", record.task_over());
-    case JournalRecord::kRemoved:
-      return record.removed().chunk_size() == 1 ? RemovedPart(record.removed().chunk(0)) : "";
-    case JournalRecord::kPush:
-    case JournalRecord::RECORD_NOT_SET:
+    default:
       return "";
   }
-  return "";
 }
 
 }  // namespace
@@ -262,7 +262,8 @@ void Journal::NoteRemoved(absl::Span<const int64_t> chunks) {
 absl::Status Journal::NoteRemovedParts() {
   for (const auto& [name, bytes] : parts_) {
     DING_ASSIGN_OR_RETURN(const JournalRecord part, DecodeJournalRecord(bytes));
-    if (PartOf(part) != name) {
+    // Earlier versions had names of their own for removals.
+    if (part.has_removed() ? !absl::StartsWith(name, kRemovedPrefix) : PartOf(part) != name) {
       return absl::DataLossError(
           absl::StrCat("the part '", name, "' of the journal has the content of another one"));
     }
