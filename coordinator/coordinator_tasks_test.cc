@@ -14,6 +14,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/coordinator_calls.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
@@ -381,6 +382,74 @@ TEST_F(CoordinatorTest, ALearnerThatKeepsFailingAtOneIterationEndsTheRun) {
   }
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("3 tasks failed in a row")));
+}
+
+// The first report of a learner says with which checkpoint it goes on. It is no progress.
+TEST_F(CoordinatorTest, LearnersThatFailAfterTheirFirstReportEndTheRun) {
+  StartTraining();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_FALSE(learner_.task_id().empty()) << i;
+    Handle(kLearner, Info(learner_.task_id(), 10 * i));
+    Handle(kLearner, Failed(learner_.task_id(), absl::StatusCode::kDataLoss));
+    learner_ = TakeLearnerTask(kLearner);
+  }
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// Trains one policy again and again.
+class OnePolicyCommander : public SoloCommander {
+ public:
+  explicit OnePolicyCommander(const SoloCommander& solo) : SoloCommander(solo) {}
+
+  std::optional<LearnerTask> GetLearnerTask() override {
+    std::optional<LearnerTask> task = SoloCommander::GetLearnerTask();
+    if (task.has_value()) task->set_policy_id("policy");
+    return task;
+  }
+  std::string FinishLearnerTask(const LearnerTask& task) override {
+    return SoloCommander::FinishLearnerTask(Own(task));
+  }
+  void NotifyFailLearnerTask(const LearnerTask& task) override {
+    SoloCommander::NotifyFailLearnerTask(Own(task));
+  }
+
+ private:
+  LearnerTask Own(LearnerTask task) const {
+    task.set_policy_id(current_policy_id());
+    return task;
+  }
+};
+
+TEST_F(CoordinatorTest, TheNextTaskOfAFinishedPolicyMayBeginAnew) {
+  const auto solo = SoloCommander::Create(commander_options_, nullptr, deps_).value();
+  Coordinator::Parts parts;
+  parts.commander = std::make_unique<OnePolicyCommander>(*solo);
+  parts.make_buffer = make_buffer_;
+  parts.delete_key = store_.deleter();
+  parts.sender = &sender_;
+  coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();
+  coordinator_->Start();
+  Join(kLearner, Hello::LEARNER);
+  Handle(kLearner, Info(TakeLearnerTask(kLearner).task_id(), 100, /*done=*/true));
+  for (int i = 0; i < 4; ++i) {
+    const LearnerTask task = TakeLearnerTask(kLearner);
+    ASSERT_EQ(task.policy_id(), "policy") << i;
+    Handle(kLearner, Info(task.task_id(), 2 * i));
+    Handle(kLearner, Info(task.task_id(), 2 * i + 1));  // further than its other learners
+    Handle(kLearner, Failed(task.task_id(), absl::StatusCode::kDataLoss));
+  }
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+// No later version would have it deleted.
+TEST_F(CoordinatorTest, AVersionThatComesAfterTheEndIsDeleted) {
+  StartTraining();
+  coordinator_->RequestEnd("the test is over");
+  ASSERT_THAT(coordinator_->WaitUntilDone(absl::Seconds(5)), IsOk());
+  Handle(kLearner, Version(learner_.policy_id(), 1));
+  EXPECT_THAT(DeletedWhen(1), ElementsAre(PolicyKey(learner_.policy_id(), 1, kLearner)));
 }
 
 // Calls a verb of DI-engine, and waits until it is done.

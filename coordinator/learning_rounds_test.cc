@@ -15,6 +15,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
@@ -25,8 +26,10 @@
 namespace ding {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -147,6 +150,17 @@ TEST_F(LearningRoundsTest, AWaitEndsWithTheCollectorAndItsRowsStay) {
   Lose(kCollector);
   pushers_[kCollector].join();
   EXPECT_EQ(rows(), 4);
+  // The chunks that it had not announced are deleted.
+  EXPECT_THAT(DeletedWhen(16), Not(Contains(ChunkKey(Chunk(kCollector, 1)))));
+}
+
+TEST_F(LearningRoundsTest, ACollectorThatWaitedCollectsNothingWhenItIsGone) {
+  StartTwo();
+  HandOver(kCollector);
+  ExpectWaits(kCollector);
+  Lose(kCollector);
+  HandOver(kOther);
+  ExpectWaits(kOther);
 }
 
 TEST_F(LearningRoundsTest, CollectorsWaitForALearnerThatIsGone) {

@@ -37,6 +37,7 @@ namespace ding {
 namespace {
 
 using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
@@ -97,6 +98,57 @@ TEST_P(RestartTest, Begin_TheJournalHasOnlyItsFirstRecord_GivesNoNumberAgainAndR
   JoinAll();  // It expects that no number is given twice.
   EXPECT_TRUE(LearnTask().resume()) << "there is a checkpoint";
   ExpectDataOf({});
+}
+
+TEST_P(RestartTest, TheNumberOfAWorkerThatHasNotJoinedYetIsNotGivenAgain) {
+  Hello hello;
+  hello.set_role(Hello::COLLECTOR);
+  hello.set_name("slow");
+  ASSERT_THAT(Begin(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const uint32_t first, AdmitNow(coordinator(), hello));
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const uint32_t second, AdmitNow(coordinator(), hello));
+  EXPECT_NE(first, second);
+}
+
+TEST_P(RestartTest, WaitsForALearnerWithEnoughResourcesToComeBack) {
+  commander_.learner_resources.set_cpus(4);
+  const auto join = [this](const std::string& name, double cpus) {
+    Hello hello;
+    hello.set_role(Hello::LEARNER);
+    hello.set_name(name);
+    hello.mutable_resources()->set_cpus(cpus);
+    const uint32_t number = AdmitNow(coordinator(), hello).value();
+    coordinator()->WorkerJoined(number, hello, "peer");
+    Settle(*coordinator());
+    return life_->sender.tasks.count(number) > 0;
+  };
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_TRUE(join("large", 4));
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_FALSE(join("small", 1));
+  EXPECT_TRUE(join("large", 4));
+}
+
+// Rows support the env steps of their collector, also those that it reports with them.
+TEST_P(RestartTest, APushIsRecordedWithTheEnvStepsThatItsRowsSupport) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  Push(&collectors_[1], 1, 3);
+  Kill();
+  DING_ASSERT_OK_AND_ASSIGN(const auto journal, OpenJournal());
+  ASSERT_THAT(journal->ReadRun(), IsOk());
+  std::vector<int64_t> env_steps;
+  ASSERT_THAT(journal->ReadPushes([&env_steps](const PushRecord& push) {
+    env_steps.push_back(push.envstep());
+    return absl::OkStatus();
+  }),
+              IsOk());
+  EXPECT_THAT(env_steps, ElementsAre(6, 9));
 }
 
 TEST_P(RestartTest, AWorkerJoinsAgain_ItsNumberWasForgottenAndGivenAgain_DeletesNothing) {
