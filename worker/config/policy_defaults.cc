@@ -142,6 +142,8 @@ std::vector<std::string> Apply(const std::vector<PolicyDefault>& defaults, Actio
                                ExperimentConfig* config) {
   const ExperimentConfig given = *config;
   const bool sets_rates = SetsRates(given.policy());
+  const BufferConfig& buffer = given.policy().other().replay_buffer();
+  const bool sets_buffer = buffer.has_type() || buffer.has_params();
   std::vector<std::string> other_types;  // paths of messages for which the config chooses a type
   std::vector<std::string> problems;
   for (const PolicyDefault& line : defaults) {
@@ -149,6 +151,7 @@ std::vector<std::string> Apply(const std::vector<PolicyDefault>& defaults, Actio
     bool holds = !Decides(given, std::vector<std::string>(absl::StrSplit(line.path, '.')));
     for (const std::string& message : other_types) holds &= !IsWithinField(line.path, message);
     holds &= !(sets_rates && absl::c_linear_search(kRates, line.path));
+    holds &= !(sets_buffer && line.path == "policy.priority");
     if (holds) {
       const absl::Status set = SetByPath(line.path, line.value, config);
       if (set.ok()) continue;

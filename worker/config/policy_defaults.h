@@ -8,6 +8,7 @@
 //   a type            if the config chooses another type than the default does, no further default
 //                     of the same message holds: those of a buffer "sequence" are not for "naive"
 //   params of buffers
+//   priority          holds unless the config sets the type or the params of the buffer
 //   rates             policy.collect.n_sample and unroll_len, policy.learn.update_per_collect,
 //                     policy.random_collect_size and policy.eval.evaluator.eval_freq hold together,
 //                     unless the config sets an amount, unroll_len or update_per_collect

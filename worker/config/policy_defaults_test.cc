@@ -100,6 +100,10 @@ TEST(PolicyDefaultsTest, OtherType_HasNoDefaultsOfTheFirst) {
           .other()
           .replay_buffer();
   EXPECT_FALSE(naive.has_params());
+  EXPECT_TRUE(Parse("CartPole-v1", "type: \"rainbow\"").policy().priority());
+  EXPECT_FALSE(Parse("CartPole-v1", "type: \"rainbow\"", {"policy.other.replay_buffer.type=naive"})
+                   .policy()
+                   .priority());
   EXPECT_EQ(naive.replay_buffer_size(), 10000);
 }
 
