@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import re
 import subprocess
 import tempfile
 
@@ -183,7 +184,8 @@ class Plan:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError((done.stderr or done.stdout).strip())
-        return done.stdout
+        # Without where its defaults come from, which changes nothing.
+        return re.sub(r"  # default of [^\n]*", "", done.stdout)
 
     def flags(self, settings, budget=None):
         settings = [*self.message.set, *(f"{path}={value}" for path, value in settings.items())]
