@@ -328,8 +328,6 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
     const absl::Status status = ApplySetting(setting, &config);
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));
   }
-  for (std::string& problem : ApplyPolicyDefaults(&config)) problems.push_back(std::move(problem));
-  ShareAmongSections(&config, &problems);
   // Envs that are programs of their own run in these, one per core, unless the config says
   // otherwise.
   if (EnvGroupRegistry().Find(config.env().type()).ok()) {
@@ -339,6 +337,8 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
         manager.type() == "subprocess" || manager.type() == "async_subprocess";
     if (in_processes && !manager.has_envs_per_process()) manager.set_envs_per_process(0);
   }
+  for (std::string& problem : ApplyPolicyDefaults(&config)) problems.push_back(std::move(problem));
+  ShareAmongSections(&config, &problems);
   FillInDefaults(&config);
   for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));
   // Fields that could not be parsed are missing now; this is not a problem of its own.
