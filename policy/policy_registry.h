@@ -29,8 +29,8 @@ struct PolicyContext {
   // As in EnvSpec; create_policy() refuses components that the policy does not take.
   Shape reward_shape = {};
   std::string env = {};  // the name of the env, for errors
-  // The losses that the config names in place of the policy's own; null: none. create_policy() makes
-  // them for policies that learn, and refuses those that the policy does not keep.
+  // Losses of your own in place of the policy's; null: none. create_policy() makes those that the
+  // config names, if the policy learns, and refuses one that the policy does not keep.
   std::shared_ptr<LossFunction> loss = nullptr;
   std::shared_ptr<LossFunction> actor_loss = nullptr;
 };

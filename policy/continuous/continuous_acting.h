@@ -60,7 +60,8 @@ struct ContinuousOptions {
   CriticLoss critic_loss = ComputeCriticLoss;
   std::optional<double>
       obs_clip;  // observations are normalized, and bounded by this; not set: they are not
-  // Losses of your own of the critics and of the actor; null: those of the algorithm.
+  // Losses of your own, of the critics and of the actor (SAC, TD3 and DDPG only); null: those of the
+  // algorithm.
   std::shared_ptr<LossFunction> own_loss;
   std::shared_ptr<LossFunction> own_actor_loss;
   CollectAttributes collect;

@@ -1,8 +1,9 @@
-// A loss of your own in place of the one of an algorithm: `policy { type: "dqn" loss { type: "mine" } }`.
+// A loss of your own in place of the one of an algorithm: `loss { type: "mine" }` in the config of
+// a policy.
 //
 // The policy does the rest as always: it collects, computes the outputs of its networks, goes back
-// through the networks, steps, reports and saves. The loss gets columns, and writes its gradients by
-// the outputs. There are two ways to write one:
+// through the networks, steps, reports and saves. The loss gets columns, and writes its gradients
+// by the outputs. There are two ways to write one:
 //
 //   by autograd  a function of tensors (policy/torch/torch_loss.h): quick to write
 //   by hand      a LossFunction with the derivatives in it: no torch, fast
@@ -10,16 +11,19 @@
 // Either way it is registered in LossRegistry() (policy/policy_registry.h), and compared with
 // finite differences or with the other way by policy/gradient_check.h.
 //
-//   policy           columns of the batch          outputs                       target
-//   dqn              action reward discount        q [B, A]                      next_q [B, A] next_value
-//                    action_mask [B, A]                                          q [B, A], see below
-//   ppo, a2c         adv return                    log_prob entropy value        log_prob value
+//   policy           columns of the batch       outputs                   target
+//   dqn              action reward discount     q [B, A]                  next_q [B, A] next_value
+//                    action_mask [B, A]                                   q [B, A], see below
+//                    next_action_mask [B, A]
+//   ppo, a2c         adv return                 log_prob entropy value    log_prob value
 //   sac, td3, ddpg:
-//     loss           action [B, n] reward discount q0 q1 ...                     next_value
-//     actor_loss     action [B, n]                 q0 q1 ... action [B, n] log_prob
+//     loss           action [B, n] reward       q0 q1 ...                 next_value
+//                    discount
+//     actor_loss     action [B, n]              q0 q1 ... action [B, n]
+//                                               log_prob
 //
-// Other columns are [B]. All are float32, but the action of dqn is int64 and action_mask uint8, 0 if
-// the action is illegal; it is there if the env has a mask.
+// Other columns are [B]. All are float32, but the action of dqn is int64. The masks are uint8, 0 if
+// the action is illegal; they are there if the env has a mask.
 //
 //   dqn              next_q is of the target network for next_obs, next_value its value of the best
 //                    action there (by the online network if double_dqn is set; 0 if none is legal).
@@ -28,10 +32,10 @@
 //                    "entropy_weight", "clip_ratio", "value_clip"
 //   loss             of the critics: q0, q1, ... are their values of the action of the batch,
 //                    next_value is that of the next actions, with sac minus the cost of entropy
-//   actor_loss       q0, ... are the critics' values of the action that the actor takes now; td3 and
-//                    ddpg have q0 alone. The gradient by q goes on to the action through the
-//                    critics, and the one by "action" is added. log_prob and the number "alpha": sac.
-//                    Actions are in [-1, 1]
+//   actor_loss       q0, ... are the critics' values of the action that the actor takes now; td3
+//                    and ddpg have q0 alone. The gradient by q goes on to the action through the
+//                    critics, and the one by "action" is added. log_prob and the number "alpha" are
+//                    of sac. Actions are in [-1, 1]
 //
 // Threads:   thread-compatible.
 // Ownership: columns are valid during a call.

@@ -55,9 +55,9 @@
 
 namespace ding {
 
-// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions into
-// errors that begin with `what`. It differs from CallUser() in that it leaves out the stack trace of
-// a c10::Error.
+// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions
+// into errors that begin with `what`. It differs from CallUser() in that it leaves out the stack
+// trace of a c10::Error.
 template <typename Body>
 absl::Status GuardTorch(const std::string& what, Body body) {
   try {
