@@ -102,7 +102,7 @@ TEST_F(EnvKindsTest, APolicyThatDoesNotCollectAloneIsRefused) {
         return std::make_unique<NoModes>();
       });
   EXPECT_THAT(
-      Refusal("cartpole_dqn_parallel_fast.textproto", {"policy={type:\"together\"}"}),
+      Refusal("cartpole_dqn_parallel_fast.textproto", {"policy.type=together"}),
       StatusIs(
           absl::StatusCode::kInvalidArgument,
           HasSubstr("policy 'together' makes no collect mode for the process of a collector")));
