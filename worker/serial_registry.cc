@@ -11,6 +11,7 @@ std::string ListSerialModules() {
   ListRegistry(EnvWrapperRegistry(), &text);
   ListRegistry(EnvManagerRegistry(), &text);
   ListRegistry(PolicyRegistry(), &text);
+  ListRegistry(PolicyDefaultsRegistry(), &text);
   ListRegistry(NetworkRegistry(), &text);
   ListRegistry(LossRegistry(), &text);
   ListRegistry(ScheduleRegistry(), &text);
