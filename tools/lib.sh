@@ -73,13 +73,26 @@ pages_alone() {
   day=$(day_before_head) && [ -z "$(git -C "$root" log --since="$day" --format=%h -- "${not_pages[@]}")" ]
 }
 
-# Prints the labels of files that the commits of the day before HEAD have changed, for a set() of bazel query. For a BUILD file it
-# prints the rules of its package. A file that was only moved does not count.
+# Prints the labels of files that HEAD and the working tree have changed, for a set() of bazel query.
+newest_labels() {
+  {
+    git -C "$root" diff --name-only --diff-filter=AMR HEAD~1 2>/dev/null || true
+    git -C "$root" ls-files --others --exclude-standard 2>/dev/null || true
+  } | labels_of_files
+}
+
+# Prints the labels of files that the commits of the day before HEAD have changed. A file that was only moved does not count.
 changed_labels() {
-  local day file folder
+  local day
   day=$(day_before_head) || return 0
   git -C "$root" log --since="$day" --find-renames --diff-filter=AMR --name-status --format= | grep -v '^R100' | awk '{ print $NF }' |
-    sort -u | while IFS= read -r file; do
+    labels_of_files
+}
+
+# Prints the labels of the files that the standard input names; for a BUILD file it prints the rules of its package.
+labels_of_files() {
+  local file folder
+  sort -u | while IFS= read -r file; do
     folder=$(dirname "$file")
     while [ "$folder" != . ] && [ ! -f "$root/$folder/BUILD" ]; do folder=$(dirname "$folder"); done
     [ -f "$root/$file" ] && [ "$folder" != . ] && [[ $file != examples/* ]] || continue
