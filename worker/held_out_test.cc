@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"dqn", kMaze, 10000}, Case{"dqn", kSparseGrid, 40000}, Case{"c51", kMaze, 10000},
         Case{"rainbow", kMaze, 10000}, Case{"qrdqn", kMaze, 10000}, Case{"iqn", kMaze, 10000},
         Case{"r2d2", kSparseGrid, 40000}, Case{"discrete_sac", kMaze, 10000},
-        Case{"sac", kReacher, 4000}, Case{"td3", kReacher, 4000}, Case{"ddpg", kReacher, 4000}),
+        Case{"sac", kReacher, 6000}, Case{"td3", kReacher, 10000}, Case{"ddpg", kReacher, 6000}),
     NameOf);
 INSTANTIATE_TEST_SUITE_P(Offline, HeldOutTest,
                          testing::Values(Case{"bc", kMaze, 1000, 40000},
