@@ -44,6 +44,8 @@ TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
           "env manager: async_subprocess async_thread base subprocess",
           "policy: a2c bc c51 cql ddpg discrete_sac dqn impala iql iqn ppo qrdqn r2d2 rainbow "
           "random sac td3 td3bc",
+          "defaults of policy: a2c bc c51 cql ddpg discrete_sac dqn impala iql iqn ppo qrdqn r2d2 "
+          "rainbow sac td3 td3bc",
           "network: mlp rnn", "loss: none in this program",
           "schedule: constant cosine exponential linear step warm_up",
           "actor: a2c bc c51 cql ddpg discrete_sac dqn impala iql iqn ppo qrdqn r2d2 rainbow sac "
