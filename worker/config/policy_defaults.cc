@@ -131,9 +131,10 @@ constexpr absl::string_view kRates[] = {
     "policy.collect.n_sample", "policy.collect.unroll_len", "policy.learn.update_per_collect",
     "policy.random_collect_size", "policy.eval.evaluator.eval_freq"};
 
-// Whether the config sets a rate by which the others of kRates have to go.
-bool SetsRates(const PolicySection& policy) {
-  return policy.collect().amount_case() != CollectSection::AMOUNT_NOT_SET ||
+// Whether the config sets a rate by which the others of kRates have to go, or does not collect.
+bool SetsRates(const ExperimentConfig& config) {
+  const PolicySection& policy = config.policy();
+  return IsSupervised(config) || policy.collect().amount_case() != CollectSection::AMOUNT_NOT_SET ||
          policy.collect().has_unroll_len() || policy.learn().has_update_per_collect();
 }
 
@@ -141,7 +142,7 @@ bool SetsRates(const PolicySection& policy) {
 std::vector<std::string> Apply(const std::vector<PolicyDefault>& defaults, ActionKind actions,
                                ExperimentConfig* config) {
   const ExperimentConfig given = *config;
-  const bool sets_rates = SetsRates(given.policy());
+  const bool sets_rates = SetsRates(given);
   const BufferConfig& buffer = given.policy().other().replay_buffer();
   const bool sets_buffer = buffer.has_type() || buffer.has_params();
   std::vector<std::string> other_types;  // paths of messages for which the config chooses a type

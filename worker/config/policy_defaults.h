@@ -11,7 +11,7 @@
 //   priority          holds unless the config sets the type or the params of the buffer
 //   rates             policy.collect.n_sample and unroll_len, policy.learn.update_per_collect,
 //                     policy.random_collect_size and policy.eval.evaluator.eval_freq hold together,
-//                     unless the config sets an amount, unroll_len or update_per_collect
+//                     unless the config sets an amount, unroll_len, update_per_collect or data_set
 //
 // Threads: thread-safe (pure functions, and the registries, which are thread-safe).
 #ifndef DING_WORKER_WORKER_CONFIG_POLICY_DEFAULTS_H_
