@@ -21,7 +21,8 @@ namespace ding {
 // of them; for an enum its values. Behind a number is its range: "integer, at least 1".
 std::string DescribeKind(const google::protobuf::FieldDescriptor& field);
 
-// The comment of the field, or else of its message, and what the values of an enum mean.
+// The comment of the field, or else the comment of its message, and what the values of an enum
+// mean.
 std::string DescribeMeaning(const google::protobuf::FieldDescriptor& field);
 
 // In which kinds of runs the field is used or refused; empty if this program does not know it.

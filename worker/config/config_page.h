@@ -1,4 +1,4 @@
-// docs/reference/config.md: what `--help_config` says, as a page.
+// Makes docs/reference/config.md: the help of `--help_config` as a page.
 #ifndef DING_WORKER_WORKER_CONFIG_CONFIG_PAGE_H_
 #define DING_WORKER_WORKER_CONFIG_CONFIG_PAGE_H_
 

@@ -40,7 +40,8 @@ struct ConfigNode {
   bool is_any() const;
 };
 
-// The tree of a config that is a `root`. A message inside itself, as one's own may be, is left out.
+// The tree of a config that is a `root`. A message that a user's module nests inside itself is left
+// out.
 ConfigNode MakeConfigTree(const google::protobuf::Descriptor& root);
 
 // Finds what a person calls `path`: a name or a path, where "[2]" is ignored, "<dqn>" stands for
@@ -49,8 +50,8 @@ ConfigNode MakeConfigTree(const google::protobuf::Descriptor& root);
 absl::StatusOr<std::vector<const ConfigNode*>> FindConfigNodes(const ConfigNode& root,
                                                                absl::string_view path);
 
-// All fields that have a value: not messages with fields, but Anys. Those in params that are
-// repeated are left out.
+// All fields that have a value: not messages with fields, but Anys. Fields in repeated params
+// (`is_repeated`) are left out.
 std::vector<const ConfigNode*> ListConfigValues(const ConfigNode& root);
 
 }  // namespace ding

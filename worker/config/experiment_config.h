@@ -18,9 +18,9 @@
 
 namespace ding {
 
-// Returns the text of a config that a user names: of a file, a FIFO, or what /dev/stdin and <(...)
-// of a shell lead to. Waits until the other end closes it, and says so after a second; a signal
-// ends the program.
+// Returns the text of a config that a user names: a file, a FIFO, /dev/stdin or a shell's <(...).
+// Waits until the writer closes it, and logs after a second that it waits; a signal ends the
+// program.
 //   kNotFound, ...     the file cannot be opened
 //   kInvalidArgument   it is a folder, is empty, or has more than kMaxReadBytes
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);
@@ -42,8 +42,9 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
 // by the module that is created from it.
 std::vector<std::string> FindProblems(const ExperimentConfig& config);
 
-// Returns the problems of how much one collect gathers: n_sample rows or n_episode episodes, as its
-// collector says. `parallel`: in a parallel run, each collector of which gathers its share.
+// Returns the problems of how much one collect gathers: n_sample rows or n_episode episodes,
+// depending on the type of the collector. `parallel`: the run is parallel, and each collector
+// gathers its share.
 std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, bool parallel);
 
 // Whether the run learns from a data set instead of collecting.

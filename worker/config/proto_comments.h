@@ -17,12 +17,12 @@ namespace ding {
 // is asked for; a file that cannot be read has no comments.
 void AddProtoFile(absl::string_view text);
 
-// Returns the comment before the declaration and that behind it, as one line; empty if there is
-// none, or if no file with the declaration was added.
+// Returns the comments before and behind the declaration, as one line; empty if there is none, or
+// if no file with the declaration was added.
 std::string CommentOf(const google::protobuf::Descriptor& message);
 std::string CommentOf(const google::protobuf::EnumValueDescriptor& value);
-// A field without a comment that stands right below another field shares that one's, "as
-// max_env_step", if it is a value or an Any.
+// A value or an Any without a comment, right below another field, shares the comment of that field,
+// "as max_env_step".
 std::string CommentOf(const google::protobuf::FieldDescriptor& field);
 
 }  // namespace ding

@@ -71,15 +71,16 @@ std::string TooDeepText(int max_depth);
 // Rewords `error`, which the parser found in `text`, a message of type `root`:
 //   unknown field              names the nearest known one or, inside of params, the message that
 //                              the type takes
-//   unknown value of an enum   lists those that exist
+//   unknown value of an enum lists the values that exist
 //   unknown message in an Any  names the one that the type beside it takes
 //   a '}' without a '{'
 // Other errors stay as they are.
 std::string ExplainTextError(const TextError& error, const std::string& text,
                              const google::protobuf::Descriptor& root);
 
-// Returns an error at the '{' of a block that is never closed, if there is one. It is the block
-// whose '}' is missing by the indentation, or else the innermost block that is open at the end.
+// Returns an error at the '{' of a block that is never closed, if there is one. The indentation
+// shows which block lacks its '}'; if it does not, the error is at the innermost block that is open
+// at the end.
 std::optional<TextError> FindUnclosedBlock(const std::string& text);
 
 // Returns the name that a person may have meant by `name`: the nearest one, or "" if none is near.

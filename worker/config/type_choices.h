@@ -39,8 +39,8 @@ const google::protobuf::FieldDescriptor* FindTypeField(
 // All types that this program has for the choice, sorted by name.
 std::vector<RegistryEntry> EntriesOfChoice(const TypeChoice& choice);
 
-// Finds the message that the type takes which `message` chooses for its field `params`: null if the
-// registration of the type names none.
+// Finds the message that the field `params` must hold for the type that `message` chooses; null if
+// the registration of the type names no message.
 //   kInvalidArgument  the field holds no parameters of a type, no type is chosen, or this program
 //                     does not have it
 absl::StatusOr<const google::protobuf::Descriptor*> FindParamsMessage(

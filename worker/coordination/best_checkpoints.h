@@ -29,11 +29,11 @@ class BestCheckpoints {
  public:
   BestCheckpoints(const ExperimentConfig& config, std::string exp_dir, Store* store);
 
-  // Saves each best policy that is not the one saved last. If one cannot be saved, this logs a
-  // warning. It is tried again every second while the cause may pass (save_outage.h).
+  // Saves each best policy that is not the one saved last. If a policy cannot be saved, logs a
+  // warning and tries again every second while the cause may pass (save_outage.h).
   void Update(const RunStatus& status);
-  // Does the same at the end of the run, and tries again until `stop` returns true. Returns why one
-  // is not saved.
+  // Does the same at the end of the run, and tries again until `stop` returns true. Returns why a
+  // policy is not saved.
   absl::Status Finish(const RunStatus& status, const std::function<bool()>& stop);
 
  private:

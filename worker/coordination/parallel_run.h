@@ -32,8 +32,9 @@ struct ParallelRunOptions {
   std::string listen;   // address at which workers connect
   // Whether to resume the run in exp_dir, from wherever it has come.
   bool resume = false;
-  // Whether this process replaces a coordinator that was killed. It resumes the run if that one had
-  // begun it, and otherwise begins it, in the folder that it may have made.
+  // Whether this process replaces a coordinator that was killed. It resumes the run if the killed
+  // coordinator had begun it. Otherwise it begins the run, in the folder that the killed
+  // coordinator may have made.
   bool again = false;
   // Whether to listen at the same address as before, if the run has listened already.
   bool as_before = false;

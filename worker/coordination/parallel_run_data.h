@@ -1,5 +1,5 @@
-// The folder, store and journal of a parallel run, from the coordinator's start to its end. The
-// processes that work with them are no part of this (parallel_run.cc).
+// The folder, store and journal of a parallel run, from the coordinator's start to its end.
+// parallel_run.cc has the processes that work with them.
 //
 // Ownership: owns the run's folder, memory, store and journal. Keeps a reference to the config,
 //            which must outlive it.
@@ -35,11 +35,11 @@ class ParallelRunData {
   ParallelRunData(const ParallelRunData&) = delete;
   ParallelRunData& operator=(const ParallelRunData&) = delete;
 
-  // Makes the data of a new run, or opens those of the run that is resumed. To be called once.
-  // After an error, call KeepMemory() or RemoveFolder(). Returns the errors of RunParallel().
+  // Makes the data of a new run, or opens the data of the run that is resumed. Call it once. After
+  // an error, call KeepMemory() or RemoveFolder(). Returns the errors of RunParallel().
   absl::Status Open();
 
-  // Whether the run had been begun before.
+  // Whether the run is resumed, rather than new.
   bool is_resumed() const { return resume_; }
   // Null until they are open.
   RunFolder* folder() const { return folder_.get(); }
@@ -48,9 +48,9 @@ class ParallelRunData {
   const ParallelRunInfo& info() const { return info_; }
 
   // Makes sure that what the run needs to continue is still there after this process has ended:
-  // copies it into the folder, or keeps the store if the journal is there or the copy fails. To be
-  // called when no process uses the journal any more; `journal` is the result of closing it.
-  // Returns the status for ParallelOutcome::saved.
+  // copies it into the folder, or keeps the store if the journal is there or the copy fails. Call
+  // it when no process uses the journal any more; `journal` is the result of closing it. Returns
+  // the status for ParallelOutcome::saved.
   absl::Status Save(const absl::Status& journal);
   // Notes in the folder that the run has converged, and will not be continued.
   void NoteConverged();
@@ -60,8 +60,8 @@ class ParallelRunData {
   // Deletes what is in the store, unless Save() keeps it, and flushes the logs of the folder.
   // Errors are logged.
   void Clear();
-  // Lets the memory of the run stay when this object is destroyed. This is for a run that was to be
-  // resumed and could not start.
+  // Keeps the memory of the run when this object is destroyed: for a resumed run that could not
+  // start.
   void KeepMemory();
   // Removes the folder of a new run that could not start, since it holds nothing yet.
   void RemoveFolder();

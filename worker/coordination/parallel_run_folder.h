@@ -1,5 +1,5 @@
-// The files that describe a parallel run in its folder, and where its data are. None of this needs
-// a process of the run.
+// The files that describe a parallel run in its folder, and where its data are. The functions work
+// without any process of the run.
 //
 //   <exp_dir>/
 //     total_config.textproto   the run's config
@@ -54,7 +54,7 @@ absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir);
 //   kNotFound  there is no parallel run in `exp_dir`
 //   kDataLoss  the file is damaged
 absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir);
-// Returns how much an orderly end has saved.
+// Returns how much the run saved at its orderly end.
 //   kNotFound  the run has not come to an orderly end
 //   kDataLoss  the file is damaged
 absl::StatusOr<SavedRun> ReadSavedRun(const std::string& exp_dir);
@@ -88,8 +88,8 @@ absl::StatusOr<StoredDescription> GetDescription(const std::string& store_url);
 
 // Calls `act`, and repeats this for up to 15 s as long as it returns kUnavailable or
 // kUnauthenticated, such as while a Redis is being restarted or its password is being changed.
-// Returns the last result. It is for the end of a run, and for a coordinator that takes the place
-// of another one.
+// Returns the last result. Used at the end of a run, and by a coordinator that replaces another
+// one.
 absl::Status RetryWhileStoreIsAway(const std::function<absl::Status()>& act);
 
 }  // namespace ding

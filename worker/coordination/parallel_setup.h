@@ -27,7 +27,7 @@ struct CoordinatorParts {
   std::unique_ptr<Coordinator> coordinator;
 };
 // `store`, `sender` and `journal` (which may be null) must outlive the result. `goes_on_after_stop`
-// is that of Coordinator::Options.
+// has the meaning of Coordinator::Options::goes_on_after_stop.
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
                                                  Store* store, CoordinatorSender* sender,

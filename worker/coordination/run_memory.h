@@ -4,7 +4,7 @@
 //   <base>/<run>/.lock    locked (shared) by the run's coordinator, by the process that watches it,
 //                         and by each worker; the kernel releases the lock when they end
 //   <base>/<run>/.kept    the same file, renamed, of a run that could not save its data elsewhere:
-//                         the folder stays until that run has continued, or somebody removes it
+//                         the folder stays until that run has continued, or a person removes it
 //   <base>/<run>/...      the files of the store
 //
 // A folder without a lock file is not taken for a run's folder, and RemoveDeadRuns() keeps it.
@@ -44,8 +44,8 @@ class RunMemory {
                                                            const std::string& run);
 
   const std::string& path() const { return path_; }
-  // From now on the folder stays when this object is destroyed, until the next run begins: this run
-  // is to be resumed.
+  // From now on the folder stays when this object is destroyed, until the next run begins, so that
+  // this run can be resumed.
   void Keep() { keep_ = true; }
 
  private:
@@ -60,8 +60,7 @@ class RunMemory {
 // object lives.
 class RunMemoryHold {
  public:
-  // Locks the folder `path`, if it is that of a run; otherwise, as for an empty path, has no
-  // effect.
+  // Locks `path` if it is the folder of a run. Any other path, also an empty one, has no effect.
   explicit RunMemoryHold(const std::string& path);
   RunMemoryHold(const RunMemoryHold&) = delete;
   RunMemoryHold& operator=(const RunMemoryHold&) = delete;

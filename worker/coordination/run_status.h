@@ -17,9 +17,9 @@ namespace ding {
 
 // The progress line.
 ProgressState ProgressOf(const RunStatus& status);
-// Its values: what the status shows of policy and collectors ("return", "loss", "eps"), "workers",
-// and of the first buffer "staleness" (how many train iterations ago the drawn rows were collected)
-// and "drawn/pushed", a ratio of rows.
+// The values of the progress line: those of the policy and the collectors ("return", "loss",
+// "eps"), "workers", and for the first buffer "staleness" (how many train iterations ago the drawn
+// rows were collected) and "drawn/pushed", a ratio of rows.
 ProgressValues ProgressValuesOf(const RunStatus& status);
 
 // The table: a line for the run, one for each worker and one for each buffer.
@@ -32,7 +32,7 @@ ProgressValues ProgressValuesOf(const RunStatus& status);
 std::string FormatRunStatus(const RunStatus& status);
 
 // Breaks the lines of `text` that have more than `width` columns (at least 20) between fields or
-// words, as far as there are any. What is left of a line stands below it, indented.
+// words, as far as there are any. The rest of a line goes into further lines below it, indented.
 std::string FoldLines(absl::string_view text, int width);
 
 // Keeps the first lines of `text` if it has more than `most` (at least 2), and says in the last one
@@ -65,7 +65,7 @@ class RunRates {
 
   // Writes if a second of the run has passed since it wrote last.
   void WriteIfDue(const RunStatus& status);
-  // Writes if anything was done since it wrote last.
+  // Writes if the run has made env steps or updates since the last write.
   void Write(const RunStatus& status);
 
  private:

@@ -14,8 +14,7 @@
 
 namespace ding {
 
-// A video is of one of the first kMaxFilmedEpisodes episodes, and shows its first kMaxVideoFrames
-// steps.
+// A video shows the first kMaxVideoFrames steps of one of the first kMaxFilmedEpisodes episodes.
 inline constexpr int64_t kMaxFilmedEpisodes = 10;
 inline constexpr int64_t kMaxVideoFrames = 5000;
 
@@ -28,9 +27,9 @@ struct EvaluationVideo {
   std::optional<int> frames_per_second;
 };
 
-// The steps per second by which an episode of the longest length, max_episode_steps, takes four
-// seconds; at least 2, so that a few moves can be followed, and at most 50, also without a longest
-// length (0).
+// Returns the steps per second at which an episode of `max_episode_steps` steps takes four seconds:
+// at least 2, so that a viewer can follow a few moves, and at most 50. Without a limit of steps (0)
+// it is 50.
 int FramesPerSecond(int64_t max_episode_steps);
 
 struct EvaluationOptions {

@@ -23,13 +23,13 @@ struct ReturnStatistics {
   double max = 0;
   // The deviation of a sample (n - 1). A single episode has neither deviation nor interval.
   std::optional<double> deviation;
-  // In which the mean of all possible episodes lies with 95 %, if returns are normally distributed:
-  // mean +- t * deviation / sqrt(n), with Student's t for n - 1 degrees of freedom.
+  // The 95 % confidence interval of the mean of all possible episodes, if returns are normally
+  // distributed: mean +- t * deviation / sqrt(n), with Student's t for n - 1 degrees of freedom.
   std::optional<std::pair<double, double>> interval;
 };
 
-// `returns` must not be empty. The mean is that of the returns, also if an evaluator judges by
-// another score.
+// `returns` must not be empty. The mean is the mean return, even if an evaluator judges by another
+// score.
 ReturnStatistics Statistics(absl::Span<const double> returns);
 
 // The 0.975 quantile of Student's t; at least 1 degree of freedom. Exact to three decimals: a table
@@ -42,8 +42,8 @@ struct ReportedEvaluation {
   CheckpointEvaluation result;
 };
 
-// For one evaluation a line per fact, for several a table with a line for each. It ends with a line
-// break.
+// Returns one line per fact for one evaluation, and a table with one line per evaluation for
+// several. The text ends with a line break.
 std::string EvaluationText(const std::vector<ReportedEvaluation>& evaluations);
 
 // One line without a line break. For one evaluation:

@@ -31,8 +31,8 @@ struct SerialOptions {
   std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
   // Polled at every safe point: returns whether to save `ckpt_interrupt` and end.
   std::function<bool()> interrupted = [] { return false; };
-  // Polled within rounds and evaluations: returns whether to give them up, which the run then
-  // repeats when it is resumed. Null: they are never given up.
+  // Polled within rounds and evaluations: returns whether to give them up. A resumed run then
+  // repeats them. Null: they are never given up.
   std::function<bool()> overdue;
   // Called once, when the run begins to save itself at its end.
   std::function<void()> ending = [] {};
@@ -65,18 +65,18 @@ class Pipeline {
   virtual ~Pipeline() = default;
 
   // Restores the state of a resume point, so that Run() continues from there. The config must be
-  // that of the run that wrote it (CheckSameExperiment). After an error the pipeline must not be
-  // used.
-  //   kInvalidArgument  it was written by other modules or another env; the component is named
+  // the config of the run that wrote it (CheckSameExperiment). After an error the pipeline must not
+  // be used.
+  //   kInvalidArgument other modules or another env wrote it; the message names the component
   virtual absl::Status Resume(const CheckpointReader& checkpoint) = 0;
 
   // May be called once. After an error, the checkpoints saved before it are intact, and the learner
   // is saved as `ckpt_exception` if it can be.
   virtual absl::Status Run(SerialResult* result) = 0;
 
-  // For another thread, while Run() does not get to a safe point: saves the last one, of which
-  // SerialOptions::overdue makes the run keep a copy in memory, and tells the sinks that the run
-  // was interrupted. The process must end next.
+  // Another thread calls it while Run() does not get to a safe point. Saves the last safe point,
+  // and tells the sinks that the run was interrupted. The run keeps a copy of that safe point in
+  // memory if SerialOptions::overdue is set. The process must end next.
   virtual absl::Status SaveLastSafePoint(SerialResult* result) = 0;
 
   // The progress of the run so far, and the values that its policy and its collector name for it:

@@ -14,8 +14,8 @@
 //     evaluation: a few episodes, the same each time ──► the mean reaches the stop value
 //     confirmation: many fresh episodes ──► the mean minus its standard error reaches it, too ──► the run ends
 //
-// The checkpoint of the best policy is that of the highest mean, where a confirmation takes the
-// place of the evaluation before it.
+// The best policy is the one with the highest mean. A confirmation takes the place of the
+// evaluation before it.
 //
 // If a round, an evaluation or a hook fails, the learner is saved as `ckpt_exception`, with the
 // parameters of the last complete iteration. Resume points are left as they are.
@@ -66,8 +66,8 @@ class RunWork {
   virtual int64_t env_step() const = 0;
   // The number in the names of resume points, which grows from round to round.
   virtual int64_t position() const = 0;
-  // The env that collects, whose name and spaces are in checkpoints; without one, the name is empty
-  // and the spaces are those of the data set.
+  // The env that collects. Checkpoints hold its name and spaces. Without such an env, the name is
+  // empty and the spaces are the spaces of the data set.
   virtual const EnvSpec& env_spec() const = 0;
 
   // Called before the first round of a run that is not resumed.
@@ -85,15 +85,15 @@ class RunWork {
   // Writes further metrics, about once a second and at the end of the run.
   virtual void WriteMeasurements() {}
 
-  // Parts of every checkpoint, beside those of the learner: what the policy needs to act.
+  // Parts of every checkpoint besides the learner's parts: the policy needs them to act.
   virtual std::vector<CheckpointComponent> ActingComponents() { return {}; }
   // Saves what belongs beside the checkpoint `name`.
   virtual absl::Status SaveBeside(absl::string_view /*name*/) { return absl::OkStatus(); }
-  // Gives the envs that evaluate what those that collect have learned.
+  // Gives the envs that evaluate the statistics of the envs that collect.
   virtual absl::Status PrepareEvaluation() { return absl::OkStatus(); }
 
   // The parts of a resume point other than learner and loop. Components() are copied when the
-  // resume point is taken; AddSnapshots() adds those that are already snapshots.
+  // resume point is taken; AddSnapshots() adds parts that are already snapshots.
   virtual std::vector<CheckpointComponent> Components() = 0;
   virtual absl::Status AddSnapshots(std::vector<CheckpointComponent>* /*components*/) {
     return absl::OkStatus();
@@ -126,13 +126,13 @@ class RunLoop {
   // All arguments must outlive the loop.
   RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
 
-  // Both are called at most once, before Run() and Resume(). Without the first, nothing is
-  // evaluated by playing. What `evaluations` refers to must outlive the loop.
+  // Call each of these two at most once, before Run() and Resume(). Without UseEvaluations(), the
+  // run does not evaluate by playing. What `evaluations` refers to must outlive the loop.
   void UseEvaluations(PlayedEvaluations evaluations) { played_ = std::move(evaluations); }
   // Makes the stoppers of the config. Whether there are evaluations need not be set.
   absl::Status CreateStoppers(StopperDeps deps);
 
-  // These three are those of Pipeline.
+  // These three implement the methods of Pipeline with the same names.
   absl::Status Resume(const CheckpointReader& checkpoint);
   absl::Status Run(SerialResult* result);
   absl::Status SaveLastSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
@@ -154,7 +154,7 @@ class RunLoop {
 
   // The result of the run so far.
   SerialResult* result() { return &result_; }
-  // The stages of a round note their time in it.
+  // Each stage of a round adds its time to it.
   RunSpeed* speed() { return &speed_; }
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
@@ -174,9 +174,9 @@ class RunLoop {
   // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.
   void End(absl::string_view why);
   void EndInterrupted();
-  // At the end of the run: without its logs there is no resume point.
+  // Called at the end of the run: without its logs there is no resume point.
   void WaitForLogs();
-  // Whether `status` is that of a round or an evaluation that was given up.
+  // Whether `status` means that a round or an evaluation was given up.
   bool IsGivenUp(const absl::Status& status) const;
   // Saves the last safe point, and makes it the result of the run.
   absl::Status SaveSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
@@ -186,8 +186,8 @@ class RunLoop {
   bool ended() const { return !result_.why.empty(); }
   // Ends the run if a budget is spent, or a stopper, a hook or the work wants it.
   void EndIfWanted();
-  // Ends the run if the last evaluation has reached the stop value and its confirmation, which is
-  // played here if it is missing, has done so, too.
+  // Ends the run if the last evaluation and its confirmation have both reached the stop value.
+  // Plays the confirmation first if it is missing.
   absl::Status EndIfSolved();
   absl::Status Confirm();
   bool StopValueReached() const;
@@ -230,15 +230,14 @@ class RunLoop {
   std::shared_ptr<const SafePoint> safe_point_ ABSL_GUARDED_BY(safe_mutex_);  // null: none yet
   bool env_failed_ = false;   // whether this run ends because an env has failed
   int64_t env_failures_ = 0;  // how often runs of this folder ended so since the resume point
-  // The state of the run besides that of its workers.
+  // The state of the run besides the state of its workers.
   int64_t rounds_ = 0;
   int64_t last_eval_iter_ = 0;
   SerialResult result_;
   std::optional<double> best_eval_;
   std::optional<double> best_saved_;  // the mean by which the best policy was chosen
   int64_t confirmations_ = 0;         // those that were completed
-  int64_t confirmed_eval_iter_ =
-      -1;  // the evaluation that the last of them has confirmed, or has not
+  int64_t confirmed_eval_iter_ = -1;  // the evaluation that the last confirmation has judged
   StopperList stoppers_;
 };
 
