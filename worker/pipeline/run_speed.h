@@ -1,5 +1,5 @@
-// How fast a run in one process is, and on what its time goes: written as metrics about once a
-// second, and at the end of the run.
+// Measures how fast a run in one process is, and which stages take its time. Written as metrics
+// about once a second, and at the end of the run.
 //
 //   run_step/env_steps_per_second  run_step/updates_per_second    since they were written last
 //   run_step/collect_seconds  learn_seconds  evaluate_seconds  save_seconds
@@ -53,7 +53,7 @@ class RunSpeed {
 
   explicit RunSpeed(const Clock* clock) : clock_(clock) {}
 
-  // The counters with which the run begins, or goes on.
+  // Sets the counters with which the run begins or is resumed.
   void Begin(int64_t env_step, int64_t train_iter);
   // Writes if a second has passed. Returns whether it did. An env_step below 0: the run has none.
   bool WriteIfDue(int64_t env_step, int64_t train_iter, MetricSink* metrics);

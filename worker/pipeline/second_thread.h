@@ -1,4 +1,4 @@
-// A thread that does one piece of work at a time beside its owner's.
+// A thread that does one piece of work at a time, in parallel to its owner's thread.
 //
 // Everything that the owner did before Begin() is visible to the work, and everything that the work
 // did is visible to the owner after Wait().

@@ -3,8 +3,9 @@
 //
 //     SelfPlayCollector ── TakeOpponentData() ──► buffer ──► learner ──► its policy ──► seats 1, 2, ...
 //
-// Every checkpoint of the run has one of a learning opponent beside it: ckpt/opponent_<name>.
-// Resume points hold all of its parts, so that a run that is resumed goes on exactly.
+// If the opponent learns, each checkpoint of the run has a checkpoint of the opponent beside it:
+// ckpt/opponent_<name>. Resume points hold all of its parts, so that a run that is resumed goes on
+// exactly.
 //
 // Ownership: the owner keeps it longer than the collector and the evaluators that use its policy.
 // Threads:   thread-compatible.
@@ -37,7 +38,8 @@ namespace ding {
 
 class SerialOpponent {
  public:
-  // `config` has an opponent. `policy` are the attributes of the policy that it plays against.
+  // `config` has an opponent. `policy` has the attributes of the policy that the opponent plays
+  // against.
   static absl::StatusOr<std::unique_ptr<SerialOpponent>> Create(const ExperimentConfig& config,
                                                                 const EnvSpec& game,
                                                                 const CollectAttributes& policy,
@@ -45,13 +47,13 @@ class SerialOpponent {
 
   // How it plays in the collector.
   SelfPlayCollector::Opponent seat();
-  // For evaluations. They may be amid the games of the collector, whose memory of its games they
-  // leave alone.
+  // For evaluations, which may run in the middle of the collector's games: the policy keeps what it
+  // remembers of those games.
   const std::shared_ptr<Policy>& policy() const { return policy_; }
   // Null if it does not learn, or is on-policy.
   IBuffer* buffer() { return buffer_.get(); }
-  // Call it before the others. The collector has seat() as its opponent, and must outlive this
-  // object's use.
+  // Call it before Begin() and Learn(). The collector has seat() as its opponent, and must outlive
+  // this object's use.
   void UseCollector(SelfPlayCollector* collector);
 
   // These do nothing if it does not learn.
@@ -76,7 +78,7 @@ class SerialOpponent {
   const ExperimentConfig config_;  // that of a run of the opponent alone
   const EnvSpec player_;
   std::shared_ptr<Policy> policy_;
-  // An opponent that stays has these two.
+  // These two exist only if the opponent does not learn.
   std::shared_ptr<Policy> collecting_policy_;
   std::unique_ptr<CollectMode> without_exploration_;
   std::unique_ptr<IBuffer> buffer_;  // null: on-policy

@@ -6,15 +6,15 @@
 //         │                      │  every eval_freq iterations: evaluator ──► stop, ckpt_best
 //         └── env steps, iterations, shared networks ──────────────────────────┘
 //
-// With policy.collect.overlap, a second thread learns from the rows of a round while the first one
-// collects those of the next:
+// With policy.collect.overlap, a second thread learns from the rows of a round while the first
+// thread collects the rows of the next round:
 //
 //     collect 1 │ collect 2 │ collect 3 │     a line: both threads have finished; the rows of the collect go into the
 //               │ learn 1   │ learn 2   │     buffer, and the parameters of the learner to the policy that collects
 //
 // Within a round no thread reads what the other one writes, so that equal seeds give equal bytes.
-// Hooks of the learner run on the second thread, and checkpoints of theirs have the parameters of
-// their own iteration.
+// Hooks of the learner run on the second thread. Their checkpoints have the parameters of the
+// hook's own iteration.
 //
 // The loop follows the original's serial_entry.py and serial_entry_onpolicy.py, with the same order
 // of phases; each safe point is between two rounds. The policy determines which of the two it is
@@ -22,7 +22,7 @@
 // that a collect gathered.
 //
 // Ownership: the pipeline owns all of its workers, and its second thread if it has one.
-// Threads:   thread-compatible; but for the second thread it runs on the caller's.
+// Threads: thread-compatible; runs on the caller's thread, besides the second thread.
 #ifndef DING_WORKER_WORKER_PIPELINE_SERIAL_PIPELINE_H_
 #define DING_WORKER_WORKER_PIPELINE_SERIAL_PIPELINE_H_
 
@@ -86,12 +86,12 @@ class SerialPipeline : public Pipeline, private RunWork {
   void CreateBuffer(std::vector<std::string>* problems);
   // Makes the collector, and the opponent if the config has one.
   void CreateCollector(std::vector<std::string>* problems);
-  // Makes what an overlapped run has beside the others, if it is one.
+  // Makes the parts that only an overlapped run has, if the run is overlapped.
   void CreateOverlap(std::vector<std::string>* problems);
   // Appends a problem if rows that are collected at random would not have all fields of the others.
   void CheckRandomCollect(std::vector<std::string>* problems);
   ComponentDeps Deps(absl::string_view name) const { return loop_.Deps(name); }
-  // Those of components that an overlapped run uses on its second thread.
+  // The dependencies of components that an overlapped run uses on its second thread.
   ComponentDeps LearnDeps(absl::string_view name) const;
   CollectMode* collect_mode();
 
@@ -117,7 +117,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::vector<std::pair<std::string, IBuffer*>> Buffers();
   absl::Status RandomCollect();
   absl::Status OverlappedRound();
-  // Gives the policy that collects the parameters of the one that learns.
+  // Copies the parameters of the policy that learns to the policy that collects.
   absl::Status PublishModel();
   CollectOptions NextCollect();
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options);

@@ -42,12 +42,12 @@ namespace ding {
 class SupervisedPipeline : public Pipeline, private RunWork {
  public:
   // `config` is one that LoadExperimentConfig() returned and for which IsSupervised() holds.
-  // kInvalidArgument names every module that refuses its part of the config; errors of the data set
-  // are those of LoadDataSet().
+  // kInvalidArgument names every module that refuses its part of the config; LoadDataSet() lists
+  // the errors of the data set.
   static absl::StatusOr<std::unique_ptr<SupervisedPipeline>> Create(const ExperimentConfig& config,
                                                                     const SerialOptions& options);
 
-  // Also returns kInvalidArgument if the data set is not that of the resumed run.
+  // Also returns kInvalidArgument if the data set is not the one of the resumed run.
   absl::Status Resume(const CheckpointReader& checkpoint) override {
     return loop_.Resume(checkpoint);
   }
@@ -58,8 +58,8 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override { return ProgressValuesOf(learner_.get()); }
 
-  // Judges by `metric`, which must outlive the pipeline, instead of that of the config. To be
-  // called before Run() and Resume().
+  // Judges by `metric`, which must outlive the pipeline, instead of the config's metric. Call it
+  // before Run() and Resume().
   absl::Status SetMetric(const IMetric* metric);
 
  private:
@@ -97,8 +97,8 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   RunLoop loop_;
 };
 
-// Creates a SupervisedPipeline if the config has a data set, else a SerialPipeline. Errors are
-// those of their Create().
+// Creates a SupervisedPipeline if the config has a data set, else a SerialPipeline. Returns the
+// errors of their Create().
 absl::StatusOr<std::unique_ptr<Pipeline>> CreatePipeline(const ExperimentConfig& config,
                                                          const SerialOptions& options);
 

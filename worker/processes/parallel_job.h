@@ -39,13 +39,13 @@ struct ParallelJobOptions {
   int learners = 1;  // more than one learn together, through an aggregator that starts them
   int learner_tasks =
       1;               // at a time, at least 1, each with a learner of its own if there are several
-  int collectors = 1;  // number until the coordinator says how many it wants
+  int collectors = 1;  // their number until the coordinator asks for another number
   // Polled: returns the signal that interrupted this process, or 0 if none did.
   std::function<int()> interrupted = [] { return 0; };
 };
 
 // Returns the exit status of the coordinator, which has reported the result of the run or why there
-// is none. If the run does not end in order, says where the data are from which it can continue.
+// is none. If the run does not end in order, prints where the data are from which it can continue.
 //   kInternal  one of the processes keeps ending soon after its start, or the coordinator has ended
 //              as if the run had come to its end, and left no result
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport);

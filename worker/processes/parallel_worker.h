@@ -46,8 +46,8 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
 struct ParallelAggregatorOptions {
   ParallelWorkerOptions worker;
   std::string listen;  // address at which learners connect
-  // Learner processes that the aggregator starts and supervises; 0: they are started by somebody
-  // else.
+  // Learner processes that the aggregator starts and supervises; 0: another program or a person
+  // starts them.
   int learners = 0;
   std::string program;       // path of the program of these processes
   std::string program_name;  // argv[0] of these processes

@@ -4,8 +4,8 @@
 //     recording ──► batches, chunks ──► ItemLoader ──► learner ──► checkpoints in another folder
 //         └───────► versions ────────────────────────────┴──► the same bytes?
 //
-// Each file of the recording begins with the state that its learner began with, and is compared by
-// itself.
+// Each file of the recording begins with the first state of its learner. The files are compared one
+// by one.
 //
 // Threads: to be called from main().
 #ifndef DING_WORKER_WORKER_PROCESSES_REPLAY_H_
@@ -35,7 +35,7 @@ struct ReplayReport {
   std::string text;  // what was compared, and where the first difference is
 };
 
-//   kFailedPrecondition  the run was not recorded, its folder has the config of another one,
+//   kFailedPrecondition the run was not recorded, its folder has another run's config,
 //                        another version of ding_worker has recorded it, or it is still alive
 //   kDataLoss            a part of the recording is damaged or gone; names it
 //   kAlreadyExists       `out` is not empty

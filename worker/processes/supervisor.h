@@ -27,8 +27,8 @@ namespace ding {
 // Exit statuses of the programs other than 0 (the run came to its end), 1 (an error) and 128 +
 // signal.
 
-// The run came to its end, but could not save its last checkpoints, or the data that it needs to
-// continue, which stay where they are.
+// The run came to its end, but could not save its last checkpoints or the data that it needs to
+// continue. The data stay where they are.
 inline constexpr int kUnsavedStatus = 3;
 // A worker process that was started by a supervisor has done its work: the run is over, or the
 // coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as
@@ -89,8 +89,8 @@ class Supervisor {
   // it is not a process of this supervisor.
   absl::Status Replace(pid_t pid);
 
-  // Sends the signal to all processes but that of the worker `except`. They are to end: those that
-  // are to end with a goodbye are done from now on, however they end.
+  // Sends the signal to all processes except the one of the worker `except`, to end them. A worker
+  // of kind Done::kWithGoodbye that ends from now on is done, however it ends.
   void Interrupt(int signal, absl::string_view except);
 
   // Whether a process has ended that Restart() has not handled yet.
@@ -140,9 +140,9 @@ class Supervisor {
 };
 
 // Ends a worker process whose supervisor has died and that has nothing left to work for, because
-// its session is over or has not begun. Such a worker ends by itself as soon as it looks; but it
-// may be waiting just then for a connection, for a group of learners or for a user's env, and
-// nobody is left who would end it.
+// its session is over or has not begun. Such a worker ends by itself as soon as it checks its
+// session. But it may be blocked in a wait for a connection, for a group of learners or for a
+// user's env, and no supervisor is left to kill it.
 //
 // Ownership: owns its thread, which the destructor joins.
 // Threads:   thread-safe.
@@ -164,8 +164,8 @@ class OrphanWatch {
   // Starts to watch. To be called once. kResourceExhausted if the system refuses a thread.
   absl::Status Start(Options options);
 
-  // Sets how to ask whether the session that the process works for is open; null: it has none. It
-  // is called until the next call of SetSession() and not later.
+  // Sets how to ask whether the session that the process works for is open; null: it has none.
+  // `is_open` is called until the next call of SetSession() and not later.
   void SetSession(std::function<bool()> is_open);
 
  private:

@@ -1,6 +1,6 @@
 // What a signal does to a program. SIGINT (Ctrl-C), SIGTERM, SIGHUP (the terminal is closed) and
-// SIGUSR1 (a batch system warns that the time is nearly over) are one and the same: a request to
-// end, of which the process makes a flag.
+// SIGUSR1 (a batch system warns that the time is nearly over) all mean the same: a request to end,
+// which sets a flag in the process.
 //
 //   signal ──► IsInterrupted()   polled between rounds: the run saves itself and ends
 //         └──► IsOverdue()       after kPatience, polled within a round, an evaluation, ...: it is given up

@@ -18,7 +18,7 @@ namespace ding {
 // message calls it `value`.
 absl::Status TakeRepeated(absl::string_view flag, absl::string_view value, int* argc, char** argv,
                           std::vector<std::string>* values);
-// Does so with "--set path=value".
+// Does the same for "--set path=value".
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings);
 
 // Raises the limit of open files, parses flags by gflags and starts glog. Warnings and errors (or
@@ -45,8 +45,8 @@ class ExitGuard {
 };
 
 // From now on a crash of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) writes the name of
-// the signal and `advice` to stderr before it ends the process as it would have done without. A
-// signal that has a handler already, as those of a sanitizer, is left alone. To be called once.
+// the signal and `advice` to stderr before it ends the process in the same way as without this
+// call. A signal that already has a handler, such as a sanitizer's, is left alone. Call it once.
 void ExplainCrashes(absl::string_view advice);
 
 // The description of --help_config for help pages.

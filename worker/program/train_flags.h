@@ -24,8 +24,8 @@ std::vector<std::string> RunFlagSettings();
 // OK if --progress has one of its values. kInvalidArgument lists them.
 absl::Status CheckProgressFlags();
 
-// Options that show the progress on stderr as --progress wants it, which CheckProgressFlags() has
-// accepted.
+// Returns options that show the progress on stderr as --progress says. CheckProgressFlags() must
+// have accepted the flag.
 ProgressOptions ProgressByFlags();
 
 // Returns --progress as it was given, for a program that is started by this one.

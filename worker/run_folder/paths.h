@@ -1,8 +1,9 @@
 // Makes paths from flags and configs absolute once, where they enter a program, so that they mean
 // the same to every process of a run, in whatever folder it works, and later.
 //
-// A relative path is resolved from the current folder. Under `bazel run`, where that is a folder of
-// Bazel's, programs first change to the folder from which the person called it.
+// A relative path is resolved from the current folder. `bazel run` starts a program in one of
+// Bazel's folders, so the program first changes to the folder from which the person called `bazel
+// run`.
 //
 // Threads: thread-safe, except for EnterCallersFolder().
 //
@@ -48,7 +49,7 @@ absl::Status KeepPythonFolders(ExperimentConfig* config);
 // Returns the folder from which a person called `bazel run` for this program; empty: it was started
 // otherwise.
 std::string CallersFolder();
-// Makes that the current folder, if there is one.
+// Makes CallersFolder() the current folder, unless it is empty.
 //   kNotFound, kPermissionDenied  it cannot be entered
 absl::Status EnterCallersFolder();
 

@@ -52,8 +52,8 @@ class ProcessLogs {
 };
 
 // Sends the log lines of this process to glog, which has its own flags, files and sinks, from now
-// on until somebody sets another sink (base/log.h); with glog's flag --v=1 or above also those of
-// severity VERBOSE. May be called again, from any thread.
+// on, until another sink is set (base/log.h). With glog's flag --v=1 or above it also sends the
+// lines of severity VERBOSE. May be called again, from any thread.
 void LogToGlog();
 
 }  // namespace ding

@@ -6,9 +6,9 @@
 //     resume_<position>               resume points: all that the run needs to continue as if it
 //                                     had not been interrupted; the newest two are kept
 //
-// What cannot be written is kept and tried again (save_outage.h), unless a newer checkpoint of its
-// name takes its place; of resume points the newest one is kept, and of those with a number the
-// newest kMaxUnsaved.
+// A checkpoint that cannot be written is kept in memory and tried again (save_outage.h), unless a
+// newer checkpoint of its name takes its place. Of the unwritten resume points only the newest one
+// is kept, and of checkpoints with a number in their name the newest kMaxUnsaved.
 //
 // Threads: thread-safe; RunCheckpoints has a thread of its own that writes.
 // Errors:  Save(), Retry() and Flush() return an error once something could not be written for
@@ -54,7 +54,7 @@ class RunCheckpoints {
                        std::vector<CheckpointComponent> components);
 
   // Begins to write again what could not be written, at most every SaveOutage::kRetryPeriod. Cheap
-  // if there is nothing.
+  // if nothing is left to write.
   absl::Status Retry();
   // Whether nothing is being written or waiting to be written.
   bool idle() const { return writer_.idle(); }
@@ -105,7 +105,8 @@ absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
                                 absl::string_view folder = "ckpt");
 
 // Moves the checkpoints of a run that has no resume point out of the way, before it begins anew:
-// they are of another history. Returns their new folder, below `exp_dir`; empty if there are none.
+// they belong to another history. Returns their new folder, below `exp_dir`; empty if there are
+// none.
 absl::StatusOr<std::string> SetCheckpointsAside(const std::string& exp_dir);
 
 // The component of a checkpoint that `component`, an object with SaveState(StateWriter*), saves;

@@ -94,7 +94,7 @@ class RunFolder {
 //   kInvalidArgument  lists every other difference
 absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now);
 
-// Writes the sizes of the logs into the fields of a resume point's manifest, and reads them again.
+// Write the sizes of the logs into the fields of a resume point's manifest, and read them again.
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
 LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
 

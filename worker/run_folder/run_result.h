@@ -40,8 +40,8 @@ struct RunResult {
   // For parallel runs: time since the first collecting task was given, without the start and end of
   // processes.
   std::optional<double> collecting_seconds;
-  // If the run has trained several policies at a time: each of them. The values above are then
-  // those of all, and eval_value that of the one with the lowest.
+  // If the run has trained several policies at a time: each of them. The values above then describe
+  // the whole run, and eval_value is the lowest one of all policies.
   std::vector<PolicyResult> policies;
   absl::Time finish_time;
 };

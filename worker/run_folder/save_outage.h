@@ -10,15 +10,10 @@
 //
 // Example:
 //   SaveOutage outage(Clock::Real());
-//   DING_RETURN_IF_ERROR(outage.Note("ckpt_best", WriteCheckpoint(path, info, components)));  //
-//                                                                                             the
-//                                                                                             run
-//                                                                                             goes
-//                                                                                             on
-//   DING_RETURN_IF_ERROR(outage.Wait("result.json", write, interrupted));                     //
-//                                                                                             the
-//                                                                                             run's
-//                                                                                             end
+//   // In the middle of the run, which goes on after a failure:
+//   DING_RETURN_IF_ERROR(outage.Note("ckpt_best", WriteCheckpoint(path, info, components)));
+//   // At the end of the run:
+//   DING_RETURN_IF_ERROR(outage.Wait("result.json", write, interrupted));
 #ifndef DING_WORKER_WORKER_RUN_FOLDER_SAVE_OUTAGE_H_
 #define DING_WORKER_WORKER_RUN_FOLDER_SAVE_OUTAGE_H_
 

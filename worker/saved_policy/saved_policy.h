@@ -55,7 +55,7 @@ class SavedPolicy {
   //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted; or the policy or
   //                         its network is not linked
   //   kFailedPrecondition   it does not hold what is needed: an earlier version wrote it
-  //   kInvalidArgument      it is not of a training, or its model does not fit its description
+  //   kInvalidArgument no training wrote it, or its model does not fit its description
   static absl::StatusOr<std::unique_ptr<SavedPolicy>> Load(const std::string& checkpoint,
                                                            const ActorOptions& options = {});
 
@@ -63,7 +63,8 @@ class SavedPolicy {
   const SpecPtr& observation() const { return observation_; }
   const SpecPtr& action() const { return action_; }
 
-  // New episodes begin: those of these ids, or all. Policies without memory do not need it.
+  // Call it when new episodes begin: the episodes of these ids, or all if `ids` is empty. Policies
+  // without memory do not need it.
   absl::Status Begin(absl::Span<const int> ids = {});
 
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
@@ -103,8 +104,9 @@ struct FoundCheckpoint {
 };
 
 // Finds the checkpoint that a person means by `path`, the folder of a checkpoint, of a run, or of a
-// run's checkpoints. Of several, ckpt_best is taken; without it the one with the most train
-// iterations (of those the most env steps), which is said in the note.
+// run's checkpoints. If there are several, takes ckpt_best. Without ckpt_best, takes the one with
+// the most train iterations, among equal ones the one with the most env steps, and says so in the
+// note.
 //   kNotFound         there is no such folder, or it has no checkpoints; a run with several
 //                     policies has a folder for each, which the message lists
 //   kInvalidArgument  it is a file

@@ -104,8 +104,8 @@ ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
 
 // Makes the sinks that the config names (metrics.sink) for the metrics of `process`. Replaces
 // `*metrics`, which writes the files of the process, by a sink that passes everything to these
-// sinks and, unless the config turns the files off, to the old sink. Its axis() is that of the
-// config.
+// sinks and, unless the config turns the files off, to the old sink. Its axis() is the one that the
+// config names.
 // Errors are those of create_sink(), and name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);

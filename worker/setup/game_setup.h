@@ -58,12 +58,13 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const Experiment
                                                                 EnvManager* envs,
                                                                 CollectMode* policy,
                                                                 const ComponentDeps& deps);
-// Likewise in a game, against `opponent` unless that is none.
+// Does the same for a game: the policy plays against `opponent`, or against itself if there is
+// none.
 absl::StatusOr<std::unique_ptr<SelfPlayCollector>> MakeGameCollector(
     const ExperimentConfig& config, EnvManager* envs, CollectMode* policy,
     std::optional<SelfPlayCollector::Opponent> opponent, const ComponentDeps& deps);
 
-// OK if MakeEvaluator() can make one for such envs, as far as that is known without them: its type
+// OK if MakeEvaluator() can make an evaluator for such envs, as far as the spec tells: its type
 // fits, and its opponent can be loaded.
 absl::Status CheckEvaluator(const ExperimentConfig& config, const EnvSpec& env);
 
@@ -79,8 +80,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeConfirmer(
     const ExperimentConfig& config, EnvManager* envs, EvalMode* policy, const ComponentDeps& deps,
     std::shared_ptr<Policy> opponent = nullptr);
 
-// OK if a player has the same observations and actions in both envs of a run, as CheckSameSpaces()
-// says.
+// OK if a player has the same observations and actions in both envs of a run, as defined by
+// CheckSameSpaces().
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
 
 // OK if both envs for one player have the same fields in observations and actions, with as many

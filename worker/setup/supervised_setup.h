@@ -37,7 +37,8 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
 
 // Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them, and shows
-// them to it (LearnMode::SetData()). Only the policy knows, and it needed the spaces of the data.
+// them to it (LearnMode::SetData()). The data are loaded twice because only the policy knows
+// whether it needs transitions, and making the policy needs the spaces of the data.
 absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
                                 DataSet* data);
 

@@ -14,9 +14,10 @@
 namespace ding {
 
 // For learner processes: makes a learner that saves its checkpoints below deps.exp_dir, and resumes
-// from them if its task says so. They carry the name of the run; a learner does not resume from
-// that of another policy, and refuses that of another run. `place` is the number of the process
-// among the learners (Welcome.place). `run` is the name of the run; empty: there is none.
+// from them if its task says so. The checkpoints carry the name of the run. A learner does not
+// resume from the checkpoint of another policy, and refuses the checkpoint of another run. `place`
+// is the number of the process among the learners (Welcome.place). `run` is the name of the run;
+// empty: there is none.
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config, const ComponentDeps& deps,
                                           int place = 0, const std::string& run = "");
 CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);

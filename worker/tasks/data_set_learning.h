@@ -5,8 +5,8 @@
 //                        └── held out ──► metric evaluator (rank 0) ──► log, ckpt_best, end of the run
 //
 // The batch of a train iteration is a function of the data set, the seed and the iteration alone.
-// So a learner that takes the place of another goes on with the batch at which that one was, and
-// all learners of a group agree.
+// So a learner that replaces another one continues with the same batch, and all learners of a group
+// agree.
 //
 // Ownership: owns the data; policy and learner outlive it.
 // Threads:   thread-compatible; belongs to the learner's thread.
@@ -53,8 +53,8 @@ class DataSetLearning : public OwnData {
 
   // Adds hooks to `learner` that evaluate `policy` before the first iteration, and after each
   // iteration in which an evaluation is due. Call it once. `checkpoint` is the path of a checkpoint
-  // that an earlier rank 0 may have left; empty: there is none. It has the best result so far, and
-  // its data set must be this one.
+  // that an earlier rank 0 may have left; empty: there is none. The checkpoint has the best result
+  // so far, and must be of the same data set.
   absl::Status Judge(EvalMode* policy, ILearner* learner, ComponentDeps deps,
                      const std::string& checkpoint);
 

@@ -1,6 +1,6 @@
 // What each collector of a parallel run collects, and how its rows become items. The keys of
-// policy.collect mean what they mean in a serial run: the amount is that of all envs and collectors
-// together, of which each collector hands over its share at a time.
+// policy.collect mean what they mean in a serial run: the amount counts all envs and collectors
+// together, and each collector hands over its share at a time.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_TASKS_PARALLEL_COLLECT_H_
@@ -28,8 +28,8 @@ ParallelCollectorConfig MakeCollectorConfig(const ExperimentConfig& config);
 // Appends a sentence for each setting of policy.collect that a parallel run refuses.
 void AppendCollectProblems(const ExperimentConfig& config, std::vector<std::string>* problems);
 
-// The coordinator has another buffer in the place of that of `config`, one of items. The type of
-// the buffer says which one (ItemBuffer in replay_buffer/buffer_registry.h).
+// The coordinator replaces the buffer of `config` by a buffer of items. The type of the buffer says
+// which one (ItemBuffer in replay_buffer/buffer_registry.h).
 
 // Whether its items are sequences of rows, or whole episodes.
 bool HasItemsOfSequences(const BufferConfig& config);

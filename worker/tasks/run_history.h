@@ -33,7 +33,7 @@ namespace ding {
 inline constexpr char kRunField[] = "run";
 inline constexpr char kPolicyField[] = "policy_id";
 
-// Whether the checkpoint may be one of that policy: it is, or does not say of which it is.
+// Whether the checkpoint may be one of that policy: it names that policy, or names none.
 bool MayBeOf(const CheckpointInfo& info, const std::string& policy_id);
 
 // Compares the journal of a run that goes on with the learners' checkpoints in its folder

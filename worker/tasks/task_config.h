@@ -1,14 +1,14 @@
-// The config of a task: that of the run, with the settings that the commander gave the task; and
-// the layout of the data that collectors send.
+// The config of a task, which is the run's config with the settings that the commander gave the
+// task; and the layout of the data that collectors send.
 //
 // commander ── StartTask.setting ──► coordinator ── TaskSettings::Check ─┬─► worker ── ConfigOfTask
 //                                                                        └─► given back
 //
 // A learner task may change policy.params, policy.learn, policy.other.replay_buffer, the discount
-// factor, nstep and the priorities, and its buffer is made of what it says. A collector task may
-// change env, policy.params, policy.collect.n_sample and policy.collect.parallel_collector. What
-// all tasks have in common stays: the layout of the rows and of the items of the buffer, the
-// observations and actions of the env, and what ends the run.
+// factor, nstep and the priorities, and the learner's buffer is made from the changed config. A
+// collector task may change env, policy.params, policy.collect.n_sample and
+// policy.collect.parallel_collector. What all tasks have in common stays: the layout of the rows
+// and of the items of the buffer, the observations and actions of the env, and what ends the run.
 //
 // Threads: the functions are thread-safe, TaskSettings is thread-compatible.
 // Errors:  kInvalidArgument names the commander, the task and the field.
@@ -44,8 +44,8 @@ BufferConfig CoordinatorBufferConfig(const BufferConfig& rows);
 // Each combination of settings is checked once.
 class TaskSettings {
  public:
-  // `env` is that of the run, as one player sees it, and `rows` what is collected in it; null:
-  // unknown.
+  // `env` is the spec of the run's env, as one player sees it. `rows` is the spec of the rows that
+  // are collected in it; null: unknown.
   TaskSettings(const ExperimentConfig& run, const EnvSpec& env, SpecPtr rows, const Clock* clock)
       : run_(run), env_(env), rows_(std::move(rows)), clock_(clock) {}
 

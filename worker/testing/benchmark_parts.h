@@ -1,5 +1,5 @@
-// What benchmarks measure by itself: the workers of worker/configs/cartpole_dqn.textproto, called
-// one by one, and a network with nothing around it.
+// The parts that benchmarks measure alone: the workers of worker/configs/cartpole_dqn.textproto,
+// called one by one, and a network with nothing around it.
 //
 // The working folder must be the root of the checkout (or of a test's runfiles). Errors end the
 // program.
@@ -39,7 +39,7 @@ class CartPolePipeline {
   SerialPipeline* get() { return pipeline_.get(); }
   SerialPipeline* operator->() { return pipeline_.get(); }
 
-  // Pushes `rows` rows that a policy collects which always explores.
+  // Pushes `rows` rows, collected by a policy that always explores.
   void FillBuffer(int64_t rows);
 
  private:

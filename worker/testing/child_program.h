@@ -1,6 +1,6 @@
 // A program that a test starts, asks whether it runs and waits for, with its output.
 //
-// Ownership: kills its process, if that is alive, and reaps it. It does not own the children of
+// Ownership: kills its process, if that is alive, and reaps it. Does not own the children of
 //            that process; see AdoptOrphans().
 // Threads:   thread-compatible.
 //

@@ -27,8 +27,8 @@ struct ConfigField {
   std::string name;  // as in the table: "policy.params<DqnConfig>.learning_rate"
   std::string path;  // as for --set; in a list of messages, the path of the first element
   const google::protobuf::FieldDescriptor* descriptor;
-  // The settings that put the message there in which the field is, with what else it needs; none if
-  // it is in no Any.
+  // The settings that put the field's message into its Any, and what else that message needs; none
+  // if the field is in no Any.
   std::vector<std::string> settings;
 };
 
@@ -37,8 +37,8 @@ std::vector<ConfigField> AllConfigFields();
 // The lines of the table.
 FieldUses ReadConfigFieldsTable();
 
-// Returns `value`, a value of the table, or if it is empty another one than the field's default.
-// Empty: there is none that is easily made.
+// Returns `value`, which is a value of the table. If it is empty, returns a value other than the
+// field's default, or an empty string if no such value is easily made.
 std::string OtherValue(const ConfigField& field, const std::string& value);
 
 // The text of an Any with a message of this type.

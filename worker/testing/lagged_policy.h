@@ -8,7 +8,7 @@
 // Versions are not saved: a run that is resumed begins with all of them equal to its model.
 //
 // Ownership: the policy owns its parts.
-// Threads:   as those of Policy.
+// Threads: as for Policy.
 #ifndef DING_WORKER_WORKER_TESTING_LAGGED_POLICY_H_
 #define DING_WORKER_WORKER_TESTING_LAGGED_POLICY_H_
 
