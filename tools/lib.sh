@@ -64,14 +64,8 @@ source_files() {
   fi | LC_ALL=C sort
 }
 
-# Prints the time one day before HEAD; fails without Git.
-day_before_head() { date --date="$(git -C "$root" show --no-patch --format=%cI HEAD 2>/dev/null) 1 day ago" --iso-8601=seconds 2>/dev/null; }
-
-# Whether the commits of the day before HEAD have changed nothing but pages.
-pages_alone() {
-  local day
-  day=$(day_before_head) && [ -z "$(git -C "$root" log --since="$day" --format=%h -- "${not_pages[@]}")" ]
-}
+# Whether nothing but pages has changed since $DING_CI_BASE, a commit that has passed. False without it.
+pages_alone() { [ -n "${DING_CI_BASE:-}" ] && git -C "$root" diff --quiet "$DING_CI_BASE" HEAD -- "${not_pages[@]}" 2>/dev/null; }
 
 # Prints the labels of files that HEAD and the working tree have changed, for a set() of bazel query.
 newest_labels() {
@@ -84,7 +78,7 @@ newest_labels() {
 # Prints the labels of files that the commits of the day before HEAD have changed. A file that was only moved does not count.
 changed_labels() {
   local day
-  day=$(day_before_head) || return 0
+  day=$(date --date="$(git -C "$root" show --no-patch --format=%cI HEAD) 1 day ago" --iso-8601=seconds 2>/dev/null) || return 0
   git -C "$root" log --since="$day" --find-renames --diff-filter=AMR --name-status --format= | grep -v '^R100' | awk '{ print $NF }' |
     labels_of_files
 }
