@@ -78,9 +78,10 @@ uint64_t SeedOfCommit() {
   return seed;
 }
 
-// In an input of a fuzzer by coverage, the remainder of a decision says what a mutant is: all bytes
-// but those of a few decisions, a part of them of the size in the next decision, or else a mutant
-// like those of seeds.
+// In an input of a coverage-guided fuzzer, the remainder of a decision chooses the mutant:
+//   kRest  all bytes of the input, except the bytes of a few decisions
+//   kPart  a part of them; the next decision is its size
+//   else   a mutant of the same kind as a seed makes
 constexpr uint16_t kRest = 0;
 constexpr uint16_t kPart = 2;
 constexpr size_t kKeptDecisions = 8;

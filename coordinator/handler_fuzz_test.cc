@@ -1,6 +1,6 @@
-// Random runs whose workers say what they should and what nobody should: whatever it is, the core
-// of the coordinator (core/run_state.h: no threads, no IO) goes on, loses no row that it acknowledged, deletes no chunk that is in use, and
-// counts no more than rows, versions and evaluations that came can explain.
+// Random runs with workers that send good messages and impossible ones. Whatever they send, the
+// core of the coordinator (core/run_state.h: no threads, no IO) goes on, loses no row that it has
+// acknowledged, deletes no chunk in use, and counts only rows, versions and evaluations that came.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -43,7 +43,7 @@ absl::Status MakeLoss(absl::string_view field, const LossConfig& config,
   return absl::OkStatus();
 }
 
-// Refuses a loss that nobody but the caller's context has kept.
+// Refuses a loss that the policy did not take: only the context still holds a reference to it.
 absl::Status CheckTakesLoss(absl::string_view field, const std::shared_ptr<LossFunction>& loss,
                             const LossConfig& config, absl::string_view policy) {
   if (loss == nullptr || loss.use_count() > 1) return absl::OkStatus();

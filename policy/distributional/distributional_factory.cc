@@ -193,16 +193,16 @@ DING_REGISTER(ActorDescriberRegistry(), "qrdqn", DescriberOf(Describe<QrdqnConfi
 DING_REGISTER(ActorDescriberRegistry(), "iqn", DescriberOf(Describe<IqnConfig>),
               "the mean of the quantiles at the middles of equal parts");
 
-// What a config of this policy has unless it says otherwise.
-DING_REGISTER(PolicyDefaultsRegistry(), "c51", R"(
+// What a config of these policies has unless it says otherwise.
+constexpr char kDefaults[] = R"(
   policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
   policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
   policy.random_collect_size=1000  # SB3 zoo, dqn.yml, MountainCar: learning_starts
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)",
-              "those of DQN");
+)";
+DING_REGISTER(PolicyDefaultsRegistry(), "c51", kDefaults, "those of DQN");
 DING_REGISTER(PolicyDefaultsRegistry(), "rainbow", R"(
   policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
   policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
@@ -216,24 +216,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "rainbow", R"(
   policy.params.dqn.model.dueling=true  # Hessel et al. 2018
 )",
               "those of DQN, with all extensions of the paper");
-DING_REGISTER(PolicyDefaultsRegistry(), "qrdqn", R"(
-  policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
-  policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
-  policy.random_collect_size=1000  # SB3 zoo, dqn.yml, MountainCar: learning_starts
-  policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
-  policy.learn.batch_size=64  # DI-engine, DQN
-  policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)",
-              "those of DQN");
-DING_REGISTER(PolicyDefaultsRegistry(), "iqn", R"(
-  policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
-  policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
-  policy.random_collect_size=1000  # SB3 zoo, dqn.yml, MountainCar: learning_starts
-  policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
-  policy.learn.batch_size=64  # DI-engine, DQN
-  policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
-)",
-              "those of DQN");
+DING_REGISTER(PolicyDefaultsRegistry(), "qrdqn", kDefaults, "those of DQN");
+DING_REGISTER(PolicyDefaultsRegistry(), "iqn", kDefaults, "those of DQN");
 
 }  // namespace
 }  // namespace ding

@@ -89,8 +89,8 @@ DING_REGISTER(ActorDescriberRegistry(), "ddpg",
               DescriberOf(DescribeActorWith<ActorHead::kMean>, &DdpgConfig::continuous),
               "the tanh of the mean");
 
-// What a config of this policy has unless it says otherwise.
-DING_REGISTER(PolicyDefaultsRegistry(), "td3", R"(
+// What a config of these policies has unless it says otherwise.
+constexpr char kDefaults[] = R"(
   policy.collect.n_sample=8  # Fujimoto et al. 2018, their code
   policy.learn.update_per_collect=8  # Fujimoto et al. 2018, their code
   policy.eval.evaluator.eval_freq=5000  # 5,000 env steps
@@ -99,19 +99,9 @@ DING_REGISTER(PolicyDefaultsRegistry(), "td3", R"(
   policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
   policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto et al. 2018, their code
   policy.params.continuous.model.head_layer_num=0  # Fujimoto et al. 2018, their code
-)",
-              "those of the authors");
-DING_REGISTER(PolicyDefaultsRegistry(), "ddpg", R"(
-  policy.collect.n_sample=8  # Fujimoto et al. 2018, their code
-  policy.learn.update_per_collect=8  # Fujimoto et al. 2018, their code
-  policy.eval.evaluator.eval_freq=5000  # 5,000 env steps
-  policy.random_collect_size=1000  # SB3 zoo, td3.yml, Pendulum: learning_starts
-  policy.learn.batch_size=256  # Fujimoto et al. 2018, their code
-  policy.other.replay_buffer.replay_buffer_size=300000  # SB3 zoo, sac.yml, BipedalWalker
-  policy.params.continuous.model.encoder_hidden_size=[256, 256]  # Fujimoto et al. 2018, their code
-  policy.params.continuous.model.head_layer_num=0  # Fujimoto et al. 2018, their code
-)",
-              "those of TD3");
+)";
+DING_REGISTER(PolicyDefaultsRegistry(), "td3", kDefaults, "those of the authors");
+DING_REGISTER(PolicyDefaultsRegistry(), "ddpg", kDefaults, "those of TD3");
 
 }  // namespace
 }  // namespace ding

@@ -197,7 +197,7 @@ absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(const ExperimentConfig& confi
                                                    const EnvSpec& env, const PolicyModes& modes) {
   auto policy = create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes));
   if (policy.ok()) return policy;
-  // Nobody has written the defaults of the policy that are refused.
+  // The message may name values that the user did not write: defaults of the policy.
   std::vector<std::string> parts = DefaultsInError(config, policy.status().message());
   parts.emplace(parts.begin(), policy.status().message());
   return absl::Status(policy.status().code(), absl::StrJoin(parts, "; "));

@@ -5,7 +5,7 @@
 //   next_i     = sum_a pi(a | next_obs_i) (target(next_obs_i, a) - temperature log pi(a | next_obs_i))
 //              = temperature log sum_a exp(target(next_obs_i, a) / temperature)
 //
-// With nstep above 1 the bonus is that of the first action of the window.
+// With nstep above 1 only the first action of the window earns the bonus.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
