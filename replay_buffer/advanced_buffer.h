@@ -97,8 +97,8 @@ class AdvancedReplayBuffer : public ComposedBuffer {
     // Null: draws in proportion to the priorities. With a selector that draws otherwise, all
     // importance weights are 1. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
-    // Removes rows besides those that max_use and max_staleness do; null: none. A remover belongs
-    // to one buffer.
+    // Removes further rows, besides the ones that max_use and max_staleness remove; null: none. A
+    // remover belongs to one buffer.
     std::shared_ptr<IRemover> remover;
   };
 
@@ -106,7 +106,7 @@ class AdvancedReplayBuffer : public ComposedBuffer {
 
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // Returns kInvalidArgument, with all of them, if there are any.
+  // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer>> Create(const Options& options);
 
   // Besides what IBuffer says, Push() returns

@@ -39,7 +39,7 @@ namespace ding {
 // The candidates [begin, end) of a draw, in the order of their age. Numbers from 0 on count from
 // the oldest one, which is 0; negative numbers count from the newest one, which is -1. Numbers
 // beyond either end stand for that end. {0, 100} are the 100 oldest, {-100} the 100 newest, {100,
-// -100} those between both.
+// -100} all between these two groups.
 struct AgeRange {
   int64_t begin = 0;
   std::optional<int64_t> end;  // not set: up to the newest, which is included
@@ -47,12 +47,12 @@ struct AgeRange {
 
 // From which part of the buffer a draw is made, and how.
 struct SampleOptions {
-  // Draw only from so many of the newest rows (or sequences or episodes, where these are drawn);
+  // Draw only from this many of the newest rows (or sequences or episodes, where these are drawn);
   // not set: from all.
   std::optional<int64_t> newest;
   // Draw with replacement: rows may repeat, so the batch may be larger than the buffer.
   bool replace = false;
-  // Draw only from this range of them, which `newest` has left; not set: from all of these.
+  // Draw only from this range of the candidates that `newest` leaves; not set: from all of them.
   std::optional<AgeRange> range;
   // The rows of each sequence of this draw, where sequences of rows are drawn; not set: as the
   // buffer was configured.

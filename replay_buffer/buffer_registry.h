@@ -34,9 +34,9 @@ struct BufferDeps : ComponentDeps {
   OnRemoved on_removed;  // for buffers of items
 };
 
-// What the coordinator of a parallel run, which holds no rows, has in the place of a buffer of
-// sequences: a buffer of items (data/items.h). Each item is a sequence of rows, which collectors
-// announce and learners read as a whole.
+// The buffer of items (data/items.h) that replaces a buffer of sequences in the coordinator of a
+// parallel run, which holds no rows. Each item is a sequence of rows, which collectors announce and
+// learners read as a whole.
 //
 //     config    "sequence" { unroll_len: 20 overlap: 10 priority {} }, replay_buffer_size 100000
 //     config    "advanced", replay_buffer_size 10000       of the buffer of items
@@ -50,9 +50,9 @@ struct ItemBuffer {
 struct BufferDescriptor : Module<std::unique_ptr<IBuffer>, BufferConfig, const BufferDeps&> {
   bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
   bool takes_remover = false;        // whether `create` makes use of the config's remover
-  // For types that draw sequences or whole episodes: returns what takes their place in a parallel
-  // run, or kInvalidArgument with a sentence for a setting that has none. `create` has taken the
-  // config. Empty: each row is an item.
+  // For types that draw sequences or whole episodes: returns the buffer of items that replaces the
+  // buffer in a parallel run, or kInvalidArgument with a sentence for a setting that a buffer of
+  // items cannot follow. `create` has taken the config. Empty: each row is an item.
   std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items = nullptr;
 };
 inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
@@ -61,9 +61,8 @@ inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
 }
 
 // Creates a buffer, or finds its type. Returns the errors of ModuleRegistry::Create(), and
-//   kInvalidArgument  the config has problems, all of which the message lists; or on_removed is
-//                     set, but this type cannot report removed items, or a remover, but it takes
-//                     none
+//   kInvalidArgument  the config has problems, all of which the message lists; or on_removed or
+//                     a remover is set, but this type of buffer does not support it
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);
 inline absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config) {
@@ -83,8 +82,8 @@ std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems);
 
 // Reads the settings that all types of buffer have under the same names from a config and the
-// component's dependencies. If the config sets no capacity, that of `*options` stays. Adds a
-// sentence for each problem.
+// component's dependencies. If the config sets no capacity, the capacity in `*options` stays. Adds
+// a sentence for each problem.
 template <typename Options>
 void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options,
                        std::vector<std::string>* problems) {

@@ -8,7 +8,7 @@
 //            └► IRemover: rows that leave before the draw
 //
 // The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose
-// the parts. Parts::selector and Parts::remover are those of the user, if there are any.
+// the parts. Parts::selector and Parts::remover may be a user's own.
 //
 // Ownership: copies what it is pushed; owns its parts.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it.

@@ -25,7 +25,7 @@ class HindsightReplayBuffer : public ComposedBuffer {
 
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // Returns kInvalidArgument, with all of them, if there are any.
+  // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<HindsightReplayBuffer>> Create(const Options& options);
 
  private:

@@ -52,7 +52,7 @@ class NaiveReplayBuffer : public ComposedBuffer {
 
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // Returns kInvalidArgument, with all of them, if there are any.
+  // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
   // Push() also returns, besides what IBuffer says:
@@ -70,7 +70,7 @@ class NaiveReplayBuffer : public ComposedBuffer {
 // env step gives the size of the window. So a run can soon forget its first, bad rows and keep more
 // rows as it gets better.
 //
-// The first window is that of env step 0. Each push sets the window to that of its
+// The first window is the window of env step 0. Each push sets the window for its
 // cur_collector_envstep; a negative value (not known) leaves the window unchanged. Rows outside the
 // window stay in the ring, and are drawn again if the window grows; on_removed reports what leaves
 // the ring, not the window. SampleOptions::newest can only make the drawn part smaller, and range

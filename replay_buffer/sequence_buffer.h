@@ -33,8 +33,8 @@
 //                                    [-------- ...
 //
 // Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay
-// within the episode of their row, so that next_obs of a4 is the observation after a4, not that of
-// b0.
+// within the episode of their row, so that next_obs of a4 is the observation after a4, not the
+// observation of b0.
 //
 // SampleOptions::sequence sets T of one draw, which must be above `burn_in`. Its sequences begin
 // where sequences of `unroll_len` rows begin. A T above `unroll_len` adds padding where the episode
@@ -106,7 +106,7 @@ class SequenceReplayBuffer : public ComposedBuffer {
 
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // Returns kInvalidArgument, with all of them, if there are any.
+  // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
   // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first
@@ -133,15 +133,15 @@ class SequenceReplayBuffer : public ComposedBuffer {
 // lost steps is never complete.
 //
 // A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one;
-// shorter ones are padded. Columns and order are those of SequenceReplayBuffer, and T = rows / B.
+// shorter ones are padded. Columns and order are as in SequenceReplayBuffer, and T = rows / B.
 // count() is the number of complete episodes. SampleOptions::newest and range count episodes, whose
 // age is that of their first row. The capacity is in rows: an episode that is longer is never
 // complete.
 //
 // Rows may be items (data/items.h), as a parallel run has: each item then stands for a whole
-// episode of `length` rows, which lie elsewhere. A draw is a batch of items, and count() their
-// number. A capacity in rows is that of the episodes: as many of the newest are kept as have so
-// many rows together. A capacity in bytes is that of the items.
+// episode of `length` rows, which lie elsewhere. A draw is a batch of items, and count() is the
+// number of items. A capacity in rows bounds the rows of all episodes together: the oldest episodes
+// leave first. A capacity in bytes bounds the memory of the items.
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe, as SequenceReplayBuffer.
@@ -155,7 +155,7 @@ class EpisodeReplayBuffer : public SequenceReplayBuffer {
   // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
 
-  // Returns kInvalidArgument, with all of them, if there are any.
+  // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
 
   // Push() returns kInvalidArgument if on_removed is set and the rows are not items, or if an item

@@ -4,8 +4,8 @@
 // There is no thread: calls look at the clock. So a period ends with the first draw after its time,
 // or at most kPushesPerLook pushes later; looking at the clock for every push would slow down small
 // pushes. While the buffer is not used nothing is written, and the next report covers the longer
-// time, which it states. TakeLast() reports what was counted after the last report, and so does the
-// destructor.
+// time, which it states. TakeLast() and the destructor report what was counted after the last
+// report.
 //
 //   current_have = current_have of the report before + pushed_in - removed      (without loading)
 //

@@ -38,13 +38,13 @@ class AnnealedBeta {
  public:
   explicit AnnealedBeta(const PriorityOptions& options) : options_(options), value_(options.beta) {}
 
-  // That of the next draw.
+  // The exponent of the next draw.
   double value() const { return value_; }
   void CountDraw();
 
   StateSnapshot Snapshot() const;
-  // Reads and checks a saved value, for set(). kInvalidArgument if the first value or the number of
-  // draws is another, since the saved value depends on them.
+  // Reads and checks a saved value, for set(). kInvalidArgument if it was saved with another first
+  // value or number of draws, since the saved value depends on them.
   absl::StatusOr<double> Read(StateReader* reader) const;
   void set(double value) { value_ = value; }
 

@@ -1,6 +1,6 @@
 // Draws sequences in proportion to their priorities: each sequence that SequenceSource can draw has
-// one, which is that of its first row in a PriorityTable. SequenceReplayBuffer draws in this way if
-// its options say so; importance_weights.h has the formulas.
+// a priority, which a PriorityTable keeps for its first row. SequenceReplayBuffer draws in this way
+// if its options say so; importance_weights.h has the formulas.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_PRIORITIZED_SEQUENCE_SOURCE_H_
@@ -35,7 +35,8 @@ class PrioritizedSequenceDraws : public SequenceDraws {
   absl::Status CheckUpdate(const PriorityInfo& info) const override;
   void Update(const PriorityInfo& info, DrawSource* source) override;
   StateSnapshot Snapshot() const override;
-  // Also reads a state without priorities: all sequences then have the same, and beta begins again.
+  // Also reads a state without priorities: all sequences then have the same priority, and beta
+  // begins again.
   absl::StatusOr<std::function<void()>> Read(StateReader* reader) override;
 
  private:
@@ -49,7 +50,7 @@ class PrioritizedSequenceSource : public SequenceSource {
  public:
   // `draws` outlives the source.
   //   kInvalidArgument  an error of SequenceSource::MakeReader(), or the rows have a column
-  //                     "priority", which would be that of a row
+  //                     "priority", which would be the priority of a row
   static absl::StatusOr<std::unique_ptr<PrioritizedSequenceSource>> Create(
       PrioritizedSequenceDraws* draws, std::shared_ptr<RowStore> store);
 
@@ -60,7 +61,7 @@ class PrioritizedSequenceSource : public SequenceSource {
   StateSnapshot Snapshot() const override;
   absl::Status Load(StateReader* reader) override;
 
-  // Skips ids of rows that begin no sequence, or no longer.
+  // Skips ids of rows that do not begin a sequence, or do so no longer.
   void Update(const PriorityInfo& info) { priorities_->Update(info); }
 
  protected:

@@ -49,7 +49,7 @@ class PriorityTable {
   // new ones that are still in the ring. If it is empty, new rows get the largest priority that
   // Update() was ever given, at first 1.
   void Append(int64_t begin, int64_t end, absl::Span<const float> given);
-  // The same if new rows are not valid until they are inserted.
+  // Does the same, but new rows are not valid until Insert().
   void AppendAbsent(int64_t begin, int64_t end);
   // Makes rows of the ring valid that are not, with the largest priority that Update() was ever
   // given. Each id occurs once.
@@ -132,9 +132,10 @@ class PriorityTable {
   std::vector<float> weights_;
 };
 
-// Returns kInvalidArgument, naming the first, if a priority is negative, infinite or NaN.
+// Returns kInvalidArgument if a priority is negative, infinite or NaN; the message names the first
+// such priority.
 absl::Status CheckPriorities(absl::Span<const float> priorities);
-// The same for an update, and if its columns differ in length.
+// Does the same for an update. Also returns kInvalidArgument if its columns differ in length.
 absl::Status CheckPriorityInfo(const PriorityInfo& info);
 
 }  // namespace ding

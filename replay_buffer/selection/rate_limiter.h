@@ -45,10 +45,11 @@ class IRateLimiter {
 //
 // A draw and a push are never both refused for good: if error_buffer is at least n,
 //   max * P < S + n  and  S + error_buffer < min * P  contradict each other, because min <= max.
-// A buffer with too few rows for a draw is not known here: TaskBuffer lets pushes pass then.
+// The limiter does not know whether the buffer has too few rows for a draw: TaskBuffer lets pushes
+// pass then.
 //
-// ThruputController bounds the same ratio within the last seconds. This one forgets nothing, so
-// that a whole run has the ratio; that is what update_per_collect is in a serial run.
+// ThruputController bounds the same ratio within the last seconds. ReplayRatioLimiter forgets
+// nothing, so that the whole run has the ratio, as update_per_collect gives it in a serial run.
 //
 // Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited
 //          for, with the counts and the bound, as `ctl status` shows it.
@@ -96,7 +97,7 @@ class ReplayRatioLimiter : public IRateLimiter {
 // far ahead.
 //
 // Pushed and drawn rows are counted, and both counts fade: after `window_seconds` a row counts 1 %.
-// Let P be the faded count of pushed rows and S that of drawn rows. Then
+// Let P be the faded count of pushed rows and S the faded count of drawn rows. Then
 //   a push of n rows is allowed if S < 1e-5 or (P + n) / S <= max_push_sample_ratio
 //   a draw of n rows is allowed if P / (S + n) >= min_push_sample_ratio
 // There is no thread: each call lets the counts fade by the time that has passed since the previous

@@ -22,8 +22,8 @@ class Candidates {
   virtual ~Candidates() = default;
 
   virtual int64_t size() const = 0;
-  // The replay_unique_id of the candidate with this rank; for a sequence or an episode, that of its
-  // first row. Ids grow with the rank. A call may take O(log capacity).
+  // The replay_unique_id of the candidate with this rank; for a sequence or an episode, the id of
+  // its first row. Ids grow with the rank. A call may take O(log capacity).
   virtual int64_t Id(int64_t rank) const = 0;
 };
 
@@ -35,7 +35,7 @@ class Candidates {
 // Ownership: a buffer owns its selector. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
 // Errors:    Select() may fail or throw, which fails the draw. If Update() or LoadState() throws,
-//            so fails the call of the buffer; the other functions must not throw.
+//            the buffer's call fails; the other functions must not throw.
 //
 // Example: a selector that draws the newest candidates, in turn.
 //   class NewestFirst : public ISelector {
@@ -84,8 +84,8 @@ class ISelector {
 // Ownership: a buffer owns its remover. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
 // Errors:    Remove() may fail or throw, which fails the draw. If Append(), Update() or LoadState()
-//            throws, so fails the call of the buffer (a push although the rows are in it); the
-//            other functions must not throw.
+//            throws, the buffer's call fails (a push fails although its rows are in the
+//            buffer). The other functions must not throw.
 //
 // Example: a remover that keeps only every second row.
 //   class RemoveOdd : public IRemover {
@@ -102,11 +102,11 @@ class IRemover {
   virtual ~IRemover() = default;
 
   // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows
-  // have made place for them.
+  // were evicted to make room for them.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
   // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the
   // ids of the rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is
-  // that of the draw.
+  // the learner's iteration at the draw.
   virtual absl::Status Remove(const Candidates& rows, int64_t learner_iter,
                               std::vector<int64_t>* ids) = 0;
 

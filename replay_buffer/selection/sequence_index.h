@@ -154,16 +154,16 @@ class SequenceIndex {
   void Append(absl::Span<const Segment> segments, int64_t first_id, int64_t begin_id);
   void EvictBefore(int64_t begin_id);
 
-  // The number of sequences that can be drawn, and the first row of the one with `rank` sequences
-  // before it, in the order of first rows.
+  // The number of sequences that can be drawn, and the first row of the sequence that has `rank`
+  // sequences before it, in the order of first rows.
   int64_t size() const { return starts_.size(); }
   int64_t Select(int64_t rank) const { return starts_.Select(rank); }
 
   // With Options::lists_added: the first rows of the sequences that the last Append() has added,
   // each once, in no particular order.
   absl::Span<const int64_t> added() const { return added_; }
-  // The number of rows of the longest run so far, evicted rows included; after Load() that of the
-  // rows which were loaded, at first.
+  // The number of rows of the longest run so far, evicted rows included; after Load() at first the
+  // longest run among the loaded rows.
   int64_t longest_run() const { return longest_run_; }
 
   // Returns the row with which the run goes on after valid row `id` of `store`. -1: there is none

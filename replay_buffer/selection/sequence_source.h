@@ -40,7 +40,7 @@ struct SequenceDrawOptions {
 class SequenceSource : public DrawSource {
  public:
   //   kInvalidArgument  the rows are items, or fewer than a sequence of them fit in the buffer;
-  //                     otherwise as TransitionReader::Create()
+  //                     also the errors of TransitionReader::Create()
   static absl::StatusOr<std::unique_ptr<SequenceSource>> Create(const SequenceDrawOptions& options,
                                                                 std::shared_ptr<RowStore> store);
 
@@ -91,7 +91,8 @@ class SequenceDraws : public DrawKind {
   absl::StatusOr<std::unique_ptr<DrawSource>> MakeSource(std::shared_ptr<RowStore> store) override;
   std::string candidates() const override;
   bool draws_sequences() const override { return true; }
-  // A sequence may have another length than those of the index. It begins where one of them begins.
+  // A sequence may have another length than the sequences of the index. It begins where one of
+  // these begins.
   absl::Status CheckSequence(int64_t rows) const override;
   absl::Status CheckSize(int64_t size, std::optional<int64_t> sequence) const override;
   StateSnapshot Snapshot() const override;

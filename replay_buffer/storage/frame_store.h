@@ -7,9 +7,9 @@
 //     previous               |  ◄── 1   ◄── 1   ◄── 1
 //                            └► side slot [1 2 3 .]
 //
-// `previous` is the number of rows back to the predecessor. If the stack of a row is not that of
-// its predecessor shifted by one frame, `previous` is ~slot instead, and the older frames lie in
-// that side slot. This is so for the first row of an episode, for a row after lost steps, and
+// `previous` is the number of rows back to the predecessor. If the stack of a row is not its
+// predecessor's stack shifted by one frame, `previous` is ~slot instead, and the older frames lie
+// in that side slot. This happens at the first row of an episode, at a row after lost steps, and
 // wherever the env builds its stacks in another way. So every stack is returned byte for byte; only
 // its cost depends on the data. If the observation after a row lies in a side slot, its whole stack
 // lies there.

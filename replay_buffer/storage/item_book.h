@@ -60,7 +60,7 @@ class ItemBook {
   // Creates an object that holds all rows of `store`. kInvalidArgument if they are not items.
   static absl::StatusOr<std::unique_ptr<ItemBook>> Create(const RowStore& store);
 
-  // Must be called when the ring has become [begin, end) by a push of `rows`, which include those
+  // Must be called when the ring has become [begin, end) by a push of `rows`, which include rows
   // that the ring had no room for. Adds `rows` and removes the rows before `begin`.
   void Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed);
   // Removes the items of rows [begin, end) that were not removed before.

@@ -192,7 +192,8 @@ class LinkedRows {
   absl::StatusOr<int32_t> AdoptLinks();
   // Takes the slots 0 ... count - 1, none of which were taken before.
   absl::Status TakeFirstSlots(int32_t count);
-  // Makes row `id` the newest row of an open stream. Returns false if it cannot be that.
+  // Makes row `id` the newest row of an open stream. Returns false if the row cannot be the newest
+  // one of that stream.
   bool AdoptOpenStream(int64_t id, const OpenStream& stream);
 
  private:

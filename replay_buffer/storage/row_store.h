@@ -8,8 +8,8 @@
 //     saved and loaded by row_store_state
 //
 // Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The
-// observation after a row is that of its successor, the next row of its stream. While a row has no
-// successor, the observation after it lies in a side slot. Readers see no difference.
+// observation after a row is the observation of its successor, the next row of its stream. While a
+// row has no successor, the observation after it lies in a side slot. Readers see no difference.
 //
 // Committed rows never change. So a reader locates its rows under the owner's lock, takes a RowPin,
 // and copies after releasing the lock.
@@ -18,7 +18,7 @@
 //          side slot an observation with whole stacks and 8 bytes; about 50 bytes for each open
 //          stream; two spare blocks. Blocks are allocated when rows arrive. There is a side slot
 //          for each episode end and each open stream; with stacks also for each row whose stack is
-//          not that of its predecessor shifted by one frame.
+//          not its predecessor's stack shifted by one frame.
 // Threads: the caller holds the owner's lock for every call, except for the const functions marked
 //          "callable without the lock".
 #ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_H_
@@ -95,7 +95,7 @@ class RowStore {
   int obs_fields() const { return rows_.obs_fields(); }
   // Whether field `field` is a stack, of which a row stores only the newest frame.
   bool IsStack(int field) const { return rows_.IsStack(field); }
-  // The address of field `field` of a row, which for a stack is that of its newest frame. For the
+  // The address of field `field` of a row; for a stack, the address of its newest frame. For the
   // observation after a row, `field` must be an observation field that is not a stack.
   const std::byte* At(const RowLocation& location, int field) const {
     return rows_.At(location, field);

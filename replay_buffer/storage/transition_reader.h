@@ -8,7 +8,7 @@
 //   Gather   copies the columns into the block of the batch                    (without the lock)
 //   Seal     makes a batch of the block                                        (without the lock)
 //
-// Shapes:    those of data/transition.h; replay_unique_id is the row's id.
+// Shapes:    as in data/transition.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   as RowStore: the caller holds the owner's lock for every call, except for
 //            GatherStored(), Gather() and Seal().

@@ -17,8 +17,8 @@
 // first frame repeated, or with the last stack of the episode before. Now and then, a stack begins
 // anew or an old frame changes within an episode.
 //
-// The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
-// steps into the episode + 1} after the last row of an episode.
+// The observation after a row is the observation of the stream's next row, or {stream, step + 1,
+// episode, steps into the episode + 1} after the last row of an episode.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
 #define DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
 
