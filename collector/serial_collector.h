@@ -27,7 +27,7 @@ namespace ding {
 
 struct CollectOptions {
   // The number of samples (CollectAttributes::unroll_len; with 1 it is the number of rows), or of
-  // episodes for an episode collector; the default is that of the policy.
+  // episodes for an episode collector; the default is the policy's value.
   std::optional<int64_t> target;
   // The train iterations of the acting parameters, stored in the rows as `collect_iter`.
   int64_t train_iter = 0;
@@ -127,8 +127,8 @@ class IBattleCollector {
   virtual absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) = 0;
   virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
 
-  // Errors as for ISerialCollector::Collect(). The target applies to each player; its default is
-  // that of the policy of player 0. All policies get the same policy_settings.
+  // Errors as for ISerialCollector::Collect(). The target applies to each player; the default is
+  // the value of player 0's policy. All policies get the same policy_settings.
   virtual absl::StatusOr<BattleData> Collect(const CollectOptions& options) = 0;
 
   // The number of env steps, independent of the number of players.

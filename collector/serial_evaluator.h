@@ -46,9 +46,9 @@ struct EvalResult {
   int64_t envstep_count = 0;           // env steps of the evaluation
   int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended; they do not count
   std::vector<double> episode_return;  // all returns, env by env
-  // The values of episodes by name, env by env: what the env gave at their ends, as "info/<name>",
-  // and of ours "eval_episode_return" and, of a reward with components, "return_0", "return_1", ...
-  // Not every episode may have one.
+  // The values of episodes by name, env by env: the env's values at the end of the episode, as
+  // "info/<name>"; our "eval_episode_return"; and for a reward with components "return_0",
+  // "return_1", ... Some episodes may lack a value.
   std::map<std::string, std::vector<double>> episode_info;
 };
 

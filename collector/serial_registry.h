@@ -114,8 +114,8 @@ inline absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator
 // building blocks (collector/core/collect_core.h, collector/evaluator/eval_core.h). Fields of the
 // config that a type has of its own are in its `params`.
 //
-// What is wrong is added to the `problems` of the options, which Create() reports together with the
-// others.
+// Problems of the config are added to the `problems` of the options, and Create() reports them
+// together with the others.
 //
 // Example, of a type "mine" with the message MyParams:
 //   CollectCore::Options options;

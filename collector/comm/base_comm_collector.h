@@ -14,9 +14,9 @@
 // until it succeeds, so that no data are lost.
 //
 // A collector worker of your own inherits from this class and overrides the steps that it changes.
-// One with another place for its data overrides SendStepData(), DropStepData() and
-// GetPolicyUpdateInfo(); the learners must find the rows there. docs/how_to/own_collector.md has
-// one.
+// A worker that keeps its data in another place overrides SendStepData(), DropStepData() and
+// GetPolicyUpdateInfo(); the learners must find the rows there. docs/how_to/own_collector.md has an
+// example.
 //
 // Ownership: session, store and factory must outlive it.
 // Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
@@ -53,7 +53,7 @@ class TaskCollector {
  public:
   virtual ~TaskCollector() = default;
   virtual BaseParallelCollector* collector() = 0;
-  // How its rows are cut into items, which the worker announces.
+  // How the collector's rows are cut into items, which the worker announces.
   virtual ItemSequences sequences() const { return {}; }
 };
 
@@ -61,7 +61,7 @@ class TaskCollector {
 using TaskCollectorFactory = std::function<absl::StatusOr<std::unique_ptr<TaskCollector>>(
     const CollectorTask& task, CollectorLink* link)>;
 
-// It is the link of its collectors.
+// The worker is itself the link of its collectors.
 class BaseCommCollector : public CollectorLink {
  public:
   // `retry` is the time between two attempts to write to a store that is full or not reachable;
@@ -88,7 +88,7 @@ class BaseCommCollector : public CollectorLink {
   // Puts rows where the learners find the chunk of this number.
   //   kUnavailable, kResourceExhausted  called again, with the same rows
   virtual absl::Status SendStepData(int64_t chunk, const SegmentBatch& data);
-  // Deletes a chunk that was not announced. Perhaps SendStepData() has stored nothing of it.
+  // Deletes a chunk that was not announced. SendStepData() may have stored nothing of it.
   virtual absl::Status DropStepData(int64_t chunk);
   // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so
   // far. Without items there is progress alone. Waits while the coordinator delays its
@@ -112,7 +112,7 @@ class BaseCommCollector : public CollectorLink {
   // Reports why no policy can be read, if that was not reported yet. An empty `reason` reports that
   // it can be read again.
   absl::Status ReportPolicyStall(const std::string& reason);
-  // Sends the rows, and repeats that until it succeeds or the task is closed.
+  // Sends the rows, and retries until this succeeds or the task is closed.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
 
   WorkerSession* const session_;
@@ -124,7 +124,7 @@ class BaseCommCollector : public CollectorLink {
   ItemSequences sequences_;
   uint32_t chunks_ = 0;         // the number of stored chunks
   std::string read_bytes_;      // memory for reading, used again
-  bool policy_stalls_ = false;  // whether a ReportPolicyStall() with a reason was the last one
+  bool policy_stalls_ = false;  // whether the last ReportPolicyStall() had a reason
   std::string unreadable_;      // the key of the policy that could not be read last
   Deadline read_again_ = Deadline::After(absl::ZeroDuration());  // when that policy is read again
 

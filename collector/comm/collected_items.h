@@ -1,5 +1,5 @@
 // Makes the items (data/items.h) that announce collected rows: each row, or each sequence of rows,
-// becomes an item. It says where the rows are in the store, and has the columns that a buffer
+// becomes an item. The item says where the rows are in the store, and has the columns that a buffer
 // needs.
 //
 // Threads: thread-safe (a pure function).
@@ -36,7 +36,7 @@ absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows);
 //
 // With `whole_episodes` each segment is one item, and must end with its episode.
 //
-// The other columns of an item are those of its first row.
+// The other columns of an item have the values of its first row.
 //   kInvalidArgument  a segment is not a whole episode
 absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
                                         const ItemSequences& sequences = {});

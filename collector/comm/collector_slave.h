@@ -37,7 +37,7 @@ class CollectorProtocol {
  public:
   static constexpr uint64_t kMaxUnacknowledged = 8;
 
-  // Begins a task. What was announced for the one before is not waited for any more.
+  // Begins a task. Does not wait any more for acknowledgements of the previous task.
   void Start(const CollectorTask& task);
   // Takes acknowledgements and policies, and ignores other messages.
   void Take(const CoordinatorMessage& message);
@@ -87,7 +87,7 @@ class CollectorSlave : public Slave {
   // Reports why the collector sends no data at the moment. An empty `reason` reports that it sends
   // data again.
   absl::Status ReportStall(absl::string_view reason);
-  // Reports that the task is over. `info` need not have the id of the task.
+  // Reports that the task is over. The caller need not set the id of the task in `info`.
   absl::Status Finish(CollectorFinished info);
   // Returns the newest policy of this player of the task if it is newer than `version`; waits for
   // one for at most `timeout`. An evaluation begins with the policy that its task names, even if

@@ -54,8 +54,8 @@ class CachePool {
   // Removes the value of this env.
   void Reset(int env_id) { Slot(env_id).reset(); }
 
-  // Returns the value of this env, or null if it has none or does not exist. Valid until its next
-  // change.
+  // Returns the value of this env, or null if it has none or does not exist. The pointer is valid
+  // until that value changes.
   const T* Get(int env_id) const {
     if (env_id < 0 || env_id >= env_num()) return nullptr;
     const std::optional<T>& value = values_[static_cast<size_t>(env_id)];

@@ -14,12 +14,12 @@
 //
 // A collector of your own creates a core, inherits from CoreCollector (or BattleCoreCollector) and
 // writes Collect(): steps, until it has enough; TakeTrainSamples(); FinishCollect(). CollectLoop
-// (serial/serial_collectors.h) is such a loop, to be used as it is.
-// docs/reference/collector_core.md has a whole collector.
+// (serial/serial_collectors.h) is such a loop, ready to use. docs/reference/collector_core.md has a
+// whole collector.
 //
 // Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive
 // it.
-// Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
+// Threads: thread-compatible: one caller at a time, envs and policies are called on its thread.
 // Errors:    errors of Create() and of the ISerialCollector functions name the collector. Errors of
 //            the steps of a collect do not: Collect() returns them with Annotate(status,
 //            core->deps().name). After a failed step the rows of episodes in which an env had to
@@ -98,8 +98,8 @@ class CollectCore {
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
     // The two halves of a vector step, for a collector that replaces them; each is called once for
-    // all its envs. Empty: Forward() of the policy, and Step() of the env manager. The answer of
-    // `env_step` is valid until its next call.
+    // all its envs. Empty: Forward() of the policy, and Step() of the env manager. The result of
+    // `env_step` is valid until the next call of `env_step`.
     std::function<absl::Status(CollectMode* policy, const ColumnsView& obs,
                                absl::Span<const int> env_ids, const NamedValues& settings,
                                const MutableColumnsView& out)>
@@ -134,14 +134,14 @@ class CollectCore {
     return players_[player].attributes;
   }
 
-  // What a collector of your own calls in Collect(), in this order.
+  // A collector of your own calls these functions in Collect(), in this order.
   //
-  // Before the steps. Checks the level seeds: from then on rows have them, or have none if
-  // `level_seeds` is empty; a collector that does not call it has rows without.
+  // Call it before the steps. Checks the level seeds: from then on rows have them, or have none if
+  // `level_seeds` is empty. Without a call, rows have no level seeds.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
-  // Steps all ready envs and returns what the envs have answered, valid until the next call of the
-  // env manager. If no env is ready and none has to answer, waits for one, so that a caller may
-  // simply repeat it:
+  // Steps all ready envs and returns the answers of the envs, valid until the next call of the env
+  // manager. If no env is ready and no answer is pending, waits for an env, so that a caller may
+  // simply repeat the call:
   //   kFailedPrecondition  no env can become ready, or none did within a minute
   //   kResourceExhausted   an env was abnormal too often
   //   other codes          an env or a policy failed
@@ -151,7 +151,7 @@ class CollectCore {
   absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
   // The number of rows of this player that Take() can return.
   int64_t ready_rows(int player) const { return RowsOf(player).ready_rows(); }
-  // The number of complete samples of this player among them (CollectAttributes::unroll_len).
+  // The number of complete samples (CollectAttributes::unroll_len) among these ready rows.
   int64_t ready_samples(int player) const { return RowsOf(player).ready_samples(); }
   // Returns the training data of all ready rows of this player: Take(), DropHeldRowsIfOnPolicy(),
   // MakeTrainSamples().
@@ -159,8 +159,8 @@ class CollectCore {
   // Ends a collect that took `seconds`: logs the metrics if they are due.
   void FinishCollect(const CollectOptions& options, double seconds);
 
-  // For loops that choose the envs that act, or the rows to return, as CollectLoop and
-  // ParallelCollectorCore do.
+  // The next functions are for loops that choose the acting envs or the returned rows, as
+  // CollectLoop and ParallelCollectorCore do.
   //
   // Makes room for `rows` ready rows of each player, so that steps need not copy them.
   absl::Status Reserve(int64_t rows);
@@ -170,9 +170,9 @@ class CollectCore {
                                             absl::FunctionRef<bool(int env_id)> may_act);
   // Returns the times of the steps since the last call; zeros without Options::measure_steps.
   StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
-  // The envs that may be in the middle of an episode: those that have acted in it, and those of a
-  // manager that ran already when it was passed to the core. The second function begins new
-  // episodes in them.
+  // The envs that may be in the middle of an episode: envs that have acted in it, and all envs of a
+  // manager that was already running when the core got it. The second function begins new episodes
+  // in them.
   std::vector<int> unfinished_envs() const;
   absl::Status RestartUnfinishedEnvs();
   // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take()
@@ -202,7 +202,7 @@ class CollectCore {
     PlayerActs acts;                      // of the current step, in a game
     std::unique_ptr<CollectMode> random;  // null before the first random_collect
   };
-  // For OverCore and what derives from it: what ISerialCollector asks for. Empty `policies` keep
+  // For OverCore and its derived classes: the functions of ISerialCollector. Empty `policies` keep
   // the current ones. The state includes which envs are in the middle of an episode. After Close()
   // steps are refused.
   absl::Status ResetEnv(EnvManager* env);
@@ -226,8 +226,8 @@ class CollectCore {
     DING_CHECK(CheckPlayer(player).ok()) << CheckPlayer(player).message();
     return rows_.of(player);
   }
-  // Uses these from now on: checks that they fit together, launches the env manager if needed, and
-  // keeps the rows if their layout is unchanged.
+  // Uses this env manager and these policies from now on: checks that they fit together, launches
+  // the env manager if needed, and keeps the rows if their layout is unchanged.
   absl::Status Use(EnvManager* env, const std::vector<CollectMode*>& policies);
   std::vector<CollectMode*> policies() const;
   CollectStatistics FreshStatistics(const EnvManager& env) const;
@@ -274,7 +274,7 @@ class CollectCore {
 // and ResetPolicies() and Reset() take as "the current one".
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
-// What collectors over a core pass on to it, whether they are for games or not.
+// The calls that collectors over a core pass on to it, for games and for other envs.
 //
 // Ownership: owns the core.
 template <typename Interface>
@@ -313,7 +313,7 @@ class CoreCollector : public OverCore<ISerialCollector> {
   using OverCore::OverCore;
 };
 
-// Likewise for games: passes on what IBattleCollector asks for.
+// The same for games: passes on all that IBattleCollector asks for, but Collect().
 class BattleCoreCollector : public OverCore<IBattleCollector> {
  public:
   absl::Status ResetPolicies(std::vector<CollectMode*> policies) override {

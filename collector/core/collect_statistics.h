@@ -57,16 +57,16 @@ class CollectStatistics {
   int64_t total_episode_count() const { return total_episode_count_; }
   int64_t total_train_sample_count() const { return total_train_sample_count_; }
   // The mean return of the last 20 episodes that were recorded since the start or the last resume;
-  // in games that of the first player. Not set: there are none.
+  // in games the mean return of the first player. Not set: there are no such episodes.
   std::optional<double> recent_return() const { return recent_returns_.Average(); }
 
   // Notes that all envs begin new episodes; their number may have changed.
   void ForgetEpisodes(int env_num);
   void ForgetEpisode(int env_id) { envs_[env_id].samples = 0; }
 
-  // Accounts for a vector step; `next_step` is that of TrajBuffer. Fills `ended_envs` with the envs
-  // whose episode is over, also if it returns kResourceExhausted because an env was abnormal too
-  // often.
+  // Accounts for a vector step; `next_step` is TrajBuffer::next_step(). Fills `ended_envs` with the
+  // envs whose episode is over, also if it returns kResourceExhausted because an env was abnormal
+  // too often.
   absl::Status Account(const Timesteps& timesteps, absl::Span<const int64_t> next_step,
                        const ComponentDeps& deps, std::vector<int>* ended_envs);
   // Counts these segments as returned, with the numbers of samples that were completed in each of

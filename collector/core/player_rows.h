@@ -1,5 +1,5 @@
 // The rows that a collector has made: a TrajBuffer for each player of its envs. In a game it splits
-// among the players what the envs have answered, also among players that end before their game
+// the answers of the envs among the players, also if a player ends before the game
 // (EnvManager::plays()).
 //
 // Ownership: owns the rows.   Threads: thread-compatible.
@@ -28,8 +28,8 @@ class PlayerRows {
  public:
   struct Options {
     int64_t stream_base = 0;  // the stream of player p in env i is stream_base + i * players + p
-    // As in TrajBuffer. With traj_len_inf of a policy the rows of its player are returned by whole
-    // episodes anyway.
+    // As in TrajBuffer. If a policy has traj_len_inf, the rows of its player are returned by whole
+    // episodes in any case.
     bool whole_episodes = false;
     std::optional<int64_t> maxlen;
   };
@@ -55,7 +55,7 @@ class PlayerRows {
     return PlayerObs(obs, players_[player].observation.get(), players_[player].first_field);
   }
 
-  // Stores what the envs have answered. kInternal for an env that was not stepped.
+  // Stores the answers of the envs. kInternal for an env that was not stepped.
   absl::Status Store(const Timesteps& timesteps);
   // Whether the row of a player waits for the answer of this env.
   bool under_way(int env_id) const;
@@ -63,14 +63,15 @@ class PlayerRows {
   void DropEpisode(int env_id);
 
   absl::Status SaveState(StateWriter* writer) const;
-  // Uses `fresh`, of Make(), with the saved rows. A failure changes nothing.
+  // Uses the buffers `fresh`, which Make() returned, with the saved rows. A failure changes
+  // nothing.
   absl::Status LoadState(StateReader* reader, std::vector<TrajBuffer> fresh);
 
  private:
   struct Player {
     std::optional<TrajBuffer> traj;
     SpecPtr observation;
-    int first_field = 0;                    // of the env's observation: there its own begins
+    int first_field = 0;                    // index of its first field in the env obs
     std::optional<BatchBuilder> final_obs;  // scratch of StoreWithEnds()
     std::optional<BatchBuilder> info;       // likewise
   };

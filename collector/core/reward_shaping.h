@@ -1,5 +1,5 @@
 // Functions that change the rewards of a finished episode before it is returned: hindsight rewards,
-// bonuses that depend on its end. Logged returns stay those of the env.
+// bonuses that depend on its end. Logged returns are still the env's returns.
 //
 // Such a function runs in the collector's process and is registered by name. It is not a method of
 // Env, because an env in another process has no access to the collected rows.
@@ -38,7 +38,7 @@ using RewardShaping =
 Registry<RewardShaping>& RewardShapingRegistry();
 
 // Returns the function of this name.
-//   kNotFound  it is not linked: lists those that are
+//   kNotFound it is not linked; lists the linked functions
 //   kInternal  it is empty
 absl::StatusOr<RewardShaping> FindRewardShaping(absl::string_view name);
 

@@ -102,10 +102,10 @@ class EvalSchedule {
   int64_t last_eval_iter_ = -1;
 };
 
-// Saves the checkpoint "ckpt_best" by `save`, if it is set.
+// Calls `save` for the checkpoint "ckpt_best", if `save` is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 
-// To be called when no env is ready. Returns OK if an env for which wanted(env_id) is true runs or
+// Call it when no env is ready. Returns OK if an env for which wanted(env_id) is true runs or
 // resets in the background, so that a step of no envs may return it. Counts calls in `*waits` and
 // sleeps for a millisecond from the second call on. kFailedPrecondition, with the states of all
 // envs, if there is no such env or after a minute.
@@ -127,9 +127,10 @@ std::string EnvStatisticName(absl::string_view name);
 // Returns the means of the values in EvalResult::episode_info, by their names there.
 std::vector<EpisodeValue> SummarizeEpisodeInfo(
     const std::map<std::string, std::vector<double>>& info);
-// Returns those that have a finite mean and that the env gave, by its own names, such as "success".
+// Returns the values that the env gave, by the env's own names, such as "success". Values without a
+// finite mean are left out.
 std::vector<EpisodeValue> SummarizeEnvInfo(const std::map<std::string, std::vector<double>>& info);
-// Adds each of them as "<name>_mean". Unless all `episodes` gave a finite value, adds
+// Adds the mean of each value as "<name>_mean". Unless all `episodes` gave a finite value, adds
 // "<name>_count" (how many did) and, if any is not finite, "<name>_not_finite".
 void AddEpisodeInfo(const std::map<std::string, std::vector<double>>& info, int64_t episodes,
                     NamedValues* metrics);
@@ -145,8 +146,8 @@ inline absl::Status FlushSink(MetricSink* sink) {
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
-// The same, and each metric, except `except`, to "<name>_step/<metric>" at envstep, as the sink
-// wants it (MetricSink::axis()). An envstep below 0 is not known.
+// Does the same, and writes each metric except `except` to "<name>_step/<metric>" at envstep, as
+// the sink wants it (MetricSink::axis()). An envstep below 0 is not known.
 void WriteMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                   int64_t envstep, absl::string_view except, MetricSink* sink);
 

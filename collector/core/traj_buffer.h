@@ -19,8 +19,8 @@
 // The first one is logged.
 //
 // It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted
-// from its first row, are one, and so are the rows that are left at its end. After a gap, and after
-// Take() with Options::cut_samples, counting begins anew.
+// from its first row, are a sample, and so are the rows that are left at its end. After a gap, and
+// after Take() with Options::cut_samples, counting begins anew.
 //
 // With Options::maxlen it holds a bounded number of rows of a running episode, however long the
 // episode is.
@@ -107,9 +107,9 @@ class TrajBuffer {
     // whose beginning was dropped counts as complete.
     bool whole_episodes = false;
     // The most rows of the running episode of an env to hold, at least 1. With whole_episodes a
-    // further row drops the oldest one. Without, the rows are a trajectory: they are ready
-    // together, when they are so many or the episode is over. Not set: the rows of an episode are
-    // not bounded, other rows are ready at once.
+    // further row drops the oldest one. Without whole_episodes the rows are a trajectory: they are
+    // ready together when there are `maxlen` of them or the episode is over. Not set: the rows of
+    // an episode are not bounded, other rows are ready at once.
     std::optional<int64_t> maxlen;
     // The rows of a sample, at least 1.
     int64_t unroll_len = 1;
@@ -125,8 +125,8 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of
-  // it are lost.
+  // Continues the numbering of `old`, which it replaces, and the unfinished samples of `old` if
+  // none of its rows are lost.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }
@@ -168,7 +168,7 @@ class TrajBuffer {
 
   // The number of rows that Take() can return.
   int64_t ready_rows() const { return ready_rows_; }
-  // The number of complete samples whose last row is one of them; ready_rows() if unroll_len is 1.
+  // The number of complete samples whose last row is ready; ready_rows() if unroll_len is 1.
   int64_t ready_samples() const { return ready_samples_; }
   // The number of rows that wait for the rest of their episode or for the answer of their env.
   int64_t held_rows() const { return arena_.used - ready_rows_ - dropped_rows_; }
@@ -267,7 +267,7 @@ class TrajBuffer {
   absl::Status KeepRows(bool also_ready);
   // Computes links, final rows and readiness from step, env_id and state of the rows.
   void Link();
-  // Whether a saved state says where samples end. One of an older version does not; then counting
+  // Whether a saved state says where samples end. States of older versions do not; counting then
   // begins anew.
   bool SavedSamples(const StateReader& reader) const;
   absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;

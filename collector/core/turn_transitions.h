@@ -14,13 +14,14 @@
 //   - its reward is added to the player's previous choice, so that a loser's last move gets the
 //     reward that the winner's move caused; before the first choice of an episode it is dropped
 //   - it does not count as a step: discounts count the player's own choices
-//   - the next observation of a choice is that of the next choice, or the last one of the game
+//   - the next observation of a choice is the observation of the next choice, or the last one of
+//   the game
 // Training on all rows also works (tictactoe_ppo with all rows). But half of them give the policy
 // nothing to learn, each move would be discounted twice, and values of moves would depend on values
 // of positions in which the player waits.
 //
 // The next observation of a player's newest choice may not be known yet when rows are returned.
-// That choice is held back until the next rows of its stream arrive, and dropped if these are
+// The newest choice is held back until the next rows of its stream arrive, and dropped if these are
 // missing. In a truncated game whose last observation leaves the player no choice, there is no
 // bootstrap value: the last choice is dropped, and the one before it ends as kCut.
 //
@@ -59,7 +60,8 @@ namespace ding {
 
 class TurnTransitions {
  public:
-  // `player` is the spec of one player (PlayerSpec()), `output` that of the policy's output.
+  // `player` is the spec of one player (PlayerSpec()), and `output` the spec of the policy's
+  // output.
   //   kInvalidArgument  the action mask does not fit the action
   static absl::StatusOr<TurnTransitions> Create(const EnvSpec& player, SpecPtr output);
 
@@ -68,7 +70,7 @@ class TurnTransitions {
   // Drops the choices that are held back.
   void DropHeld();
   int64_t held() const { return held_rows_.rows(); }
-  // Continues the numbering of `old`, which it replaces, without a link to its rows.
+  // Continues the numbering of `old`, which it replaces, without links to the rows of `old`.
   void ContinueAfter(const TurnTransitions& old);
 
   absl::Status SaveState(StateWriter* writer) const;

@@ -1,12 +1,13 @@
 // The building block of evaluators that play episodes: it has an env manager, a policy per player,
 // the schedule and the best result. A single-player env has one player; player 0 is evaluated.
 //
-// An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result of the
-// Outcome. Options::score says what "better" means. docs/reference/collector_core.md has one.
+// An evaluator of your own creates a core, inherits from CoreEvaluator and makes its result from
+// the Outcome. Options::score says what "better" means. docs/reference/collector_core.md has an
+// example.
 //
 // Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive
 // it.
-// Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
+// Threads: thread-compatible: one caller at a time, envs and policies are called on its thread.
 // Errors:    errors name the evaluator. After an error the best result is as before.
 //
 // Example:
@@ -64,9 +65,9 @@ class EvalCore {
   struct Options {
     SerialEvaluatorOptions common;
     bool game = false;  // whether the env is a game with a player per policy
-    // How good an evaluation was, from its finished episodes: the best score saves "ckpt_best", and
-    // the one that reaches stop_value may end the training. NaN does neither. Null: the mean return
-    // of player 0.
+    // How good an evaluation was, from its finished episodes: a new best score saves "ckpt_best",
+    // and a score that reaches stop_value may end the training. NaN does neither. Null: the mean
+    // return of player 0.
     std::function<double(const VectorEvalMonitor& episodes)> score;
   };
   // The result of an evaluation.
@@ -114,7 +115,7 @@ class EvalCore {
     EvalMode* policy = nullptr;
     BatchBuilder output;
     SpecPtr observation;
-    int first_field = 0;              // of the env's observation: there its own begins
+    int first_field = 0;              // index of its first field in the env obs
     PlayerActs acts;                  // of the current step, in a game
     std::optional<BatchBuilder> obs;  // of the envs in which it acts, if not in all
   };
@@ -139,7 +140,7 @@ class EvalCore {
 
   EvalCore(Options options, ComponentDeps deps);
 
-  // Uses these from now on, if they fit together.
+  // Uses this env manager and these policies from now on, if they fit together.
   absl::Status Use(EnvManager* env, const std::vector<EvalMode*>& policies);
   std::vector<EvalMode*> policies() const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);

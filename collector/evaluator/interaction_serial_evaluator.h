@@ -87,8 +87,8 @@ class InteractionSerialEvaluator : public CoreEvaluator {
   // Returns the train iterations or env steps that render_freq counts.
   int64_t RenderClock(const EvalOptions& options) const;
   bool ShouldRender(const EvalOptions& options) const;
-  // Fails in the first evaluation if videos are wanted, but could not be made, and not when the
-  // first of them is due, which may be hours later.
+  // Fails in the first evaluation if videos are wanted but cannot be made. Otherwise the error
+  // would come only when the first video is due, perhaps hours later.
   absl::Status CheckCanFilm(const EvalOptions& options);
   std::string FigureFolder() const;
   absl::Status CheckFigurePath() const;
@@ -99,7 +99,7 @@ class InteractionSerialEvaluator : public CoreEvaluator {
   bool can_film_ = false;  // whether CheckCanFilm() has found that it can
 };
 
-// Likewise for games of two or more players, without videos. Policy p plays player p, and player 0
+// The same for games of two or more players, without videos. Policy p plays player p, and player 0
 // is evaluated. In the metrics reward_* is for player 0, and reward<p>_mean, _std, _max and _min
 // for each other player p.
 class BattleInteractionSerialEvaluator : public IBattleEvaluator {

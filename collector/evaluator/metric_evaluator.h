@@ -32,7 +32,7 @@ namespace ding {
 // A metric of your own is registered by name, and a config names it
 // (policy.eval.metric_evaluator.metric):
 //   DING_REGISTER(MetricRegistry(), "top_two", std::make_shared<const TopTwo>(), "share of ...");
-// MetricRegistry() is that of collector/serial_registry.h.
+// MetricRegistry() is in collector/serial_registry.h.
 //
 // Threads: thread-safe; metrics have no state.
 class IMetric {
@@ -112,7 +112,7 @@ class IMetricEvaluator {
  public:
   virtual ~IMetricEvaluator() = default;
 
-  // Uses these from now on. The best and the last result stay.
+  // Uses these data and this metric from now on. The best and the last result stay.
   //   kInvalidArgument  null data or metric, or no batches
   virtual absl::Status ResetData(IEvalData* data, const IMetric* metric) = 0;
   // Uses `policy` from now on; null: keeps the current one and drops its recurrent state.

@@ -43,8 +43,8 @@ class OpponentEvaluator : public ISerialEvaluator {
   // Creates the evaluator of the games with a policy per player.
   using MakeBattleEvaluator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
       EnvManager* env, const std::vector<EvalMode*>& policies)>;
-  // Creates an opponent with an eval mode. It may return the same object if that acts the same
-  // always.
+  // Creates an opponent with an eval mode. It may always return the same object if that object acts
+  // the same each time.
   using MakeOpponent = std::function<absl::StatusOr<std::shared_ptr<Policy>>()>;
 
   // `name` is used in messages.
@@ -70,7 +70,8 @@ class OpponentEvaluator : public ISerialEvaluator {
 
   absl::StatusOr<std::shared_ptr<Policy>> NewOpponent() const;
   static std::vector<EvalMode*> Seats(EvalMode* policy, Policy* opponent, const EnvManager& env);
-  // Uses these from now on if reset() of the games' evaluator succeeds; null: the current ones.
+  // Uses this env manager and this policy from now on if reset() of the games' evaluator succeeds;
+  // null: the current ones.
   absl::Status Use(EnvManager* env, EvalMode* policy,
                    absl::FunctionRef<absl::Status(const std::vector<EvalMode*>& seats)> reset);
 

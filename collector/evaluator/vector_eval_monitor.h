@@ -52,8 +52,8 @@ class EvalVideos {
   // Whether the running episode of this env has `max_frames` pictures; the episode counts as cut
   // then.
   bool is_full(int env_id);
-  // Adds a picture to the running episode of the env. Errors are those of `make_encoder` and of
-  // VideoEncoder::AddFrame(); its exceptions are kInternal.
+  // Adds a picture to the running episode of the env. Returns the errors of `make_encoder` and of
+  // VideoEncoder::AddFrame(); exceptions become kInternal.
   absl::Status AddFrame(int env_id, const Image& picture);
   // Ends the running episode, or drops it as void.
   absl::Status EndEpisode(int env_id, double episode_return);
@@ -85,12 +85,13 @@ class VectorEvalMonitor {
   // kInvalidArgument without envs, or with fewer episodes than envs.
   static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
 
-  // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition,
-  // and nothing is kept, if the quota of the env is full; kInvalidArgument if there is no such env.
+  // Keeps the result of an episode, in a game also the results of players 1, 2, ... Keeps nothing
+  // and returns kFailedPrecondition if the quota of the env is full, kInvalidArgument if there is
+  // no such env.
   absl::Status Update(int env_id, double episode_return, const NamedValues& info,
                       std::vector<double> other_returns = {});
-  // Keep the return and the info of an episode one by one, each with its own quota. Errors as of
-  // Update().
+  // Keep the return and the info of an episode one by one, each with its own quota. Return the
+  // errors of Update().
   absl::Status UpdateReward(int env_id, double episode_return) {
     return Keep(env_id, episode_return, {});
   }

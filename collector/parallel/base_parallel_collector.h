@@ -74,7 +74,7 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // whether to evaluate: without exploration and without data
   NamedValues collect_setting;  // settings of the forward pass of the policy
-  // For policies that take some (CollectMode::ForwardWith); others refuse them.
+  // Tensors for policies that take some (CollectMode::ForwardWith); others refuse them.
   TensorMap collect_tensors;
   // The first stream of its rows. Env i has the stream stream_base + i; player p of a game of n
   // players has the stream stream_base + n * i + p.
@@ -97,7 +97,7 @@ struct CollectorFinishInfo {
   int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended
   bool is_game = false;                // whether the sign of a return is the result of a game
   std::vector<double> episode_return;  // of player 0, for all finished episodes
-  std::optional<double> eval_score;  // of an evaluation, if it is another one than the mean return
+  std::optional<double> eval_score;    // of an evaluation, if its score is not the mean return
   // For an evaluation: what the env reported at the ends of its episodes (SummarizeEnvInfo).
   std::vector<EpisodeValue> info;
 };
@@ -107,7 +107,8 @@ struct ParallelPlayer {
   CollectMode* collect_mode = nullptr;
   // Whether the player learns: its rows are sent and newer versions of its policy are loaded.
   bool updates = true;
-  // Whether its policy has its parameters for good, so that the link is not asked for them.
+  // Whether its policy already has its final parameters, so that the collector does not ask the
+  // link for them.
   bool is_fixed = false;
 };
 

@@ -6,21 +6,21 @@
 //
 // It waits for the first version of each player's policy. Before later vector steps it loads newer
 // versions for the players that learn. Each row has, as `collect_iter`, the train iteration of the
-// version that acted (in games that of player 0). The check for a newer version is a local call of
-// the link.
+// version that acted (in games the version of player 0). The check for a newer version is a local
+// call of the link.
 //
 // Rows are sent when all envs together have n_sample samples (rows, if unroll_len is 1). The rows
-// of a running episode are a segment that ends as kCut. With n_episode so many whole episodes, of
-// any envs, are sent together, or a few more that end in the same step. An on-policy policy begins
-// only n_episode episodes between two sends, as in a serial run, so that short episodes are not
-// preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over. Each
-// env plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal
-// step drops the rows of its episode that were not sent yet, and its env plays another episode.
-// When the task is closed, rows that were not sent are dropped.
+// of a running episode are a segment that ends as kCut. With n_episode, this many whole episodes,
+// of any envs, are sent together, or a few more that end in the same step. An on-policy policy
+// begins only n_episode episodes between two sends, as in a serial run, so that short episodes are
+// not preferred. With traj_len_inf or reward_shaping the rows of an episode count when it is over.
+// Each env plays episodes_per_env episodes; after the last one the remaining rows are sent. An
+// abnormal step drops the rows of its episode that were not sent yet, and its env plays another
+// episode. When the task is closed, rows that were not sent are dropped.
 //
-// In a game the sent rows are the choices of the players that learn (turn_transitions.h), as those
-// of a serial run (collector/serial/self_play_collector.h), and n_sample counts the samples of the
-// seat that has the most, including waiting.
+// In a game the sent rows are the choices of the players that learn (turn_transitions.h), as in a
+// serial run (collector/serial/self_play_collector.h), and n_sample counts the samples of the seat
+// that has the most, including waiting.
 //
 // A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env,
 // and sends no data: with ParallelCollectorParts::evaluator, or else like
@@ -32,8 +32,8 @@
 // "<name>_iter/<metric>", and a line in the log.
 //
 // A parallel collector of your own is a class that inherits from this one: its Create() calls
-// Prepare(), and it overrides the steps that it changes. docs/reference/collector_core.md has one.
-// Run() calls the steps in this order:
+// Prepare(), and it overrides the steps that it changes. docs/reference/collector_core.md has an
+// example. Run() calls the steps in this order:
 //
 //     UpdatePolicy() ─► PolicyInference() ─► EnvStep() ─► ProcessTimestep() ─► SelectRows() ─► send ─► IterAfterHook()
 //      when it is due      each policy          all envs      NeedNewEpisode()        when rows are due
@@ -132,11 +132,10 @@ class ParallelCollectorCore : public BaseParallelCollector {
     std::vector<ParallelPlayer> players;
     bool is_game = false;
   };
-  // `players` are those of a collecting task: one for each player of the envs, or one that plays
-  // all of them; an evaluation ignores them. `is_game` says that the sign of a return is the result
-  // of a game. The default name is "collector" or "evaluator".
-  //   kInvalidArgument  lists all problems, `more_problems` among them: those that the caller has
-  //                     found
+  // `players` are the players of a collecting task: one for each player of the envs, or one that
+  // plays all of them. An evaluation ignores them. `is_game` says that the sign of a return is the
+  // result of a game. The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems, including the caller's `more_problems`
   static absl::StatusOr<Setup> Prepare(const Options& options, ParallelCollectorTask task,
                                        const ParallelCollectorParts& parts, ComponentDeps deps,
                                        std::vector<ParallelPlayer> players, bool is_game = false,
@@ -157,18 +156,18 @@ class ParallelCollectorCore : public BaseParallelCollector {
   virtual absl::Status PolicyInference(CollectMode* policy, const ColumnsView& obs,
                                        absl::Span<const int> env_ids, const NamedValues& settings,
                                        const MutableColumnsView& out);
-  // Steps the envs: as EnvManager::Step(). What it returns is what is stored, for instance with
-  // other rewards. It must be valid until the next call.
+  // Steps the envs: as EnvManager::Step(). The collector stores the returned steps, which may for
+  // instance have other rewards. They must be valid until the next call.
   virtual absl::StatusOr<const Timesteps*> EnvStep(absl::Span<const int> env_ids,
                                                    const ColumnsView& actions);
   // Takes the results of a vector step, after `core` has stored its rows: counts steps and episodes
   // for GetFinishInfo(), and shapes rewards.
   virtual absl::Status ProcessTimestep(const Timesteps& timesteps, CollectCore* core);
-  // Whether the env plays another episode; called once when one has ended. Until episodes_per_env
-  // by default; more need an env manager without episode_num.
+  // Whether the env plays another episode; called once after each episode. By default the env plays
+  // episodes_per_env episodes; more need an env manager without episode_num.
   virtual absl::StatusOr<bool> NeedNewEpisode(int env_id);
-  // Returns the rows to send of those that are due; the default is all of them. They are training
-  // data already, and whole episodes if the policy has n_episode. If it returns none, nothing is
+  // Returns which of the due rows to send; the default is all of them. `data` are training data
+  // already, and whole episodes if the policy has n_episode. If no rows are returned, nothing is
   // sent.
   virtual absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) { return data; }
   // Called at the end of each vector step, after its rows were sent. Logs and writes the averages
@@ -221,10 +220,10 @@ class ParallelCollectorCore : public BaseParallelCollector {
   std::optional<Timer> since_look_;       // time since the last check for a newer policy
   std::vector<int64_t> episodes_;         // number of finished episodes per env
   std::vector<uint8_t> plays_;            // whether an env has episodes left
-  int64_t envs_playing_ = 0;              // number of envs that have
+  int64_t envs_playing_ = 0;              // number of envs with episodes left
   int64_t episodes_to_send_ = 0;          // number of episodes that ended since rows were sent
-  // With n_episode of an on-policy policy: how many more episodes begin before rows are sent, and
-  // the envs in one.
+  // With n_episode of an on-policy policy: how many more episodes may begin before rows are sent,
+  // and whether each env is in an episode.
   std::optional<int64_t> episodes_to_begin_;
   std::vector<uint8_t> in_episode_;
   std::vector<int> playing_ids_;       // scratch of Playing()

@@ -6,8 +6,8 @@
 // are training data.
 //
 // MarineParallelCollector is for leagues. It has two policies, and one of them may be an opponent.
-// Its seat changes from task to task. It reports the results of games, from which the league
-// computes payoffs.
+// The policies' seats change from task to task. It reports the results of games, from which the
+// league computes payoffs.
 //
 //     player 0 (home) ──► seat home_seat      ─┐
 //                                              ├──► the game ──► rows of learning players
@@ -27,8 +27,8 @@
 // when the task is done. n_sample counts the samples of one seat, including those in which the
 // player waits.
 //
-// An evaluation has one policy in single-player envs: the env plays the opponent. With an evaluator
-// that plays opponents itself (ParallelCollectorParts::evaluator) it may be in games.
+// An evaluation has one policy in single-player envs: the env plays the opponent. An evaluator that
+// plays opponents itself (ParallelCollectorParts::evaluator) may also evaluate in games.
 //
 // The sign of the return of player 0 is the result: above 0 a win, below 0 a loss, else a draw.
 //

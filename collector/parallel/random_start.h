@@ -1,5 +1,5 @@
-// A policy that acts at random at first (policy.random_collect_size): one for collectors to use in
-// the place of the policy that it covers.
+// Wraps a policy so that it acts at random at first (policy.random_collect_size). Collectors use
+// the wrapper in place of the policy.
 //
 //     Forward ──► at_random(): RandomCollectMode      all else ──► the policy
 //             └─► then: the policy

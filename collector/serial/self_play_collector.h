@@ -1,6 +1,6 @@
 // Adapts games to ISerialCollector. In self-play a policy plays all seats of a game, and its
-// training data are the rows of all players in which it had a choice. Against an opponent it plays
-// player 0, and the opponent all others.
+// training data are the rows of all players in which it had a choice. Against an opponent, the
+// policy plays player 0, and the opponent plays all others.
 //
 //     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
@@ -102,13 +102,15 @@ class SelfPlayCollector : public ISerialCollector {
   SelfPlayCollector(absl::string_view name, EnvManager* env);
 
   bool has_opponent() const;
-  // Makes training data of the rows of the players of `side`, which must be alike.
+  // Makes training data of the rows of the players of `side`, which must have the same observations
+  // and actions.
   absl::StatusOr<TurnTransitions> MovesOf(const EnvSpec& game, const Side& side) const;
   Seats SeatsOf(const EnvSpec& game) const;
   absl::StatusOr<SegmentBatch> TakeMoves(absl::Span<const SegmentBatch> players, Side* side);
   absl::Status MakeTrainSamples(Side* side, SegmentBatch* data);
 
-  // Uses these from now on if reset() of the battle collector succeeds; null: the current ones.
+  // Uses this env manager and this policy from now on if reset() of the battle collector succeeds;
+  // null: the current ones.
   absl::Status Use(EnvManager* env, CollectMode* policy,
                    absl::FunctionRef<absl::Status(const Seats& seats)> reset);
 

@@ -15,10 +15,10 @@
 // Collect() that made it. A segment whose episode continues ends as kCut, and buffers link it to
 // its successor later. With CollectAttributes::traj_len_inf the rows of an episode are returned
 // when it is over; if the policy is on_policy, the rest is dropped at the end of Collect().
-// CollectAttributes::unroll_len is the length of a sample, and so says when there are enough rows.
-// It does not cut segments: GetTrainSample() of the policy does, or a buffer draws sequences along
-// the links. An abnormal step is not counted and drops the rows of its episode, of all players,
-// that were not returned yet.
+// CollectAttributes::unroll_len is the length of a sample, and so decides when there are enough
+// rows. The collector does not cut segments into samples: GetTrainSample() of the policy does, or a
+// buffer draws sequences along the links. An abnormal step is not counted and drops the rows of its
+// episode, of all players, that were not returned yet.
 //
 // Episodes, for algorithms that learn from them (policy gradients, hindsight, imitation): one
 // segment per episode, in the order in which they began. No segment ends as kCut, and all rows of
@@ -164,16 +164,16 @@ class CollectLoop {
   std::vector<int64_t> acting_rows_;  // scratch of Choose()
 };
 
-// Create() of all of them launches `env` if it is not launched.
+// Create() of each of these collectors launches `env` if it is not launched.
 //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
 
 class SampleSerialCollector : public CoreCollector {
  public:
   struct Options : SerialCollectorOptions {
     // If set, at least 1: the rows of a trajectory of an env. Collect() counts and returns them
-    // together, when they are so many or their episode is over; what is left waits for the next
-    // collect, or is dropped if the policy is on_policy. Not set: each row counts at once. With
-    // traj_len_inf of a policy a trajectory is a whole episode.
+    // together when there are `traj_len` of them or their episode is over. The rows that are left
+    // wait for the next collect, or are dropped if the policy is on_policy. Not set: each row
+    // counts at once. With traj_len_inf of a policy a trajectory is a whole episode.
     std::optional<int64_t> traj_len;
     // If set, changes the rewards of each finished episode, whose rows count when it is over, as
     // with traj_len_inf.
@@ -185,7 +185,7 @@ class SampleSerialCollector : public CoreCollector {
                                                                        CollectMode* policy,
                                                                        ComponentDeps deps);
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
-  // The number of samples returned so far; with an unroll_len of 1, of rows.
+  // The number of samples returned so far; with an unroll_len of 1, a sample is a row.
   int64_t total_train_sample_count() const { return core()->total_train_sample_count(); }
 
  private:

@@ -6,7 +6,7 @@
 // row; the episodes of an env are counted from 0. The reward is 100 * episode + step.
 //
 // With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its
-// reward is (p + 1) times that of player 0, or 0 once it has ended (Episode::player_ends).
+// reward is (p + 1) times the reward of player 0, or 0 once it has ended (Episode::player_ends).
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
@@ -70,7 +70,7 @@ class FakeEnvManager : public EnvManager {
     Obs obs;
     Obs next_obs;
     int64_t action = 0;
-    std::vector<int64_t> other_actions;  // those of players 1, 2, ...
+    std::vector<int64_t> other_actions;  // the actions of players 1, 2, ...
     std::vector<bool> plays;             // whether each player took part
     float reward = 0;
     bool terminated = false;

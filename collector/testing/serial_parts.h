@@ -37,7 +37,7 @@
 namespace ding {
 
 struct SerialParts {
-  // `name` is that of the component, the first part of its metric tags.
+  // `name` is the name of the component, the first part of its metric tags.
   SerialParts(FakeEnvManager::Options env_options, const CollectAttributes& attributes,
               absl::string_view name)
       : envs(std::move(env_options)), policy(attributes) {
