@@ -9,8 +9,8 @@
 //                       in later calls. Which envs answer together depends on timing, so such runs
 //                       are not repeatable.
 //
-// After a failed Step(), the failing env is in kError and all others that answered in that call are
-// in kNeedReset; the envs that are still busy continue.
+// After a failed Step(), the failing env is in kError, and the other envs that answered in that
+// call are in kNeedReset. Envs that are still busy continue.
 //
 // SaveState() does not wait: a busy env begins a new episode after a load, like an env that cannot
 // save its state.

@@ -40,9 +40,10 @@ struct AsyncThreadEnvManagerOptions : AsyncEnvManager::Options {
   // The number of threads; 0: one per core of the machine.
   int num_threads = 0;
   // Threads are used if they save more than this per call; 0: always. The default is about the time
-  // that it takes to wake the threads and to be woken by them.
+  // that it takes to wake the threads and, afterwards, the caller.
   absl::Duration inline_below = absl::Microseconds(25);
-  // It must be far longer than any step or reset takes; above 0.
+  // The longest time that a step or reset may take; above 0. Set it far above the duration of any
+  // step or reset.
   absl::Duration hang_timeout = absl::Minutes(10);
   const Clock* clock = Clock::Real();
 };

@@ -114,11 +114,10 @@ struct StepResult {
   std::vector<float> reward_components;
   // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
-  // In a game, the end of each player; the manager passes it filled with kNone. Set the end of a
-  // player that is out before the others in that step, with its last reward and observation. From
-  // then on the env must not read its action, and its reward must be 0. When all players are out,
-  // the game is over. In the last step of the game, set it for players that end differently from
-  // the game.
+  // In a game, the end of each player; the manager passes it filled with kNone. If a player is out
+  // before the others, set its end in the step with its last reward and observation. From then on
+  // the env must not read its action, and its reward must be 0. When all players are out, the game
+  // is over. In the last step of the game, set it for players that end differently from the game.
   std::vector<PlayerEnd> player_ends;
   // The episode ended in a terminal state (the pole fell).
   bool terminated = false;

@@ -1,4 +1,4 @@
-// Envs around another env, for its config: they enforce bounds of observations, or sum up
+// Wrappers that the config puts around an env: they enforce bounds of observations, or sum up
 // components of the reward.
 //
 // Ownership: an env owns the env inside of it.
@@ -57,7 +57,7 @@ class ObservationBounds {
   int64_t warned_ = 0;  // values outside of their bounds so far
 };
 
-// Returns an env whose observations ObservationBounds enforces.
+// Returns an env that enforces the bounds of its observations by ObservationBounds.
 std::unique_ptr<Env> MakeBoundedEnv(std::unique_ptr<Env> env, OutOfBounds mode);
 
 // Returns an env whose reward is the weighted sum of the components of another env's reward. All

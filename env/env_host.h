@@ -69,7 +69,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
 // Calls the factory and checks the spec of the env.
 absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 
-// Adds to the cause of a void step, if any, that the env is built again, and what this loses.
+// Adds to the cause of a void step, if there is a cause, that the env is built again and what is
+// lost by that.
 absl::Status BuiltAnew(const absl::Status& cause);
 
 // Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further
@@ -101,8 +102,8 @@ absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 absl::Status CheckFiniteRow(const RowRef& row);
 absl::Status CheckFiniteStep(const RowRef& row, const StepResult& result);
 
-// Whether the step must not be retried: the env has made it, but with values that are out of bounds
-// (kOutOfRange) or not finite (kDataLoss).
+// Whether the step must not be retried: the env has taken the step, but with values that are out of
+// bounds (kOutOfRange) or not finite (kDataLoss).
 inline bool IsBadValue(const absl::Status& failure) {
   return absl::IsOutOfRange(failure) || absl::IsDataLoss(failure);
 }

@@ -149,9 +149,9 @@ class EnvManager {
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                                 const ColumnsView& actions) = 0;
 
-  // Whether this player takes part in the running episode of the env. After its end, a player of a
-  // game does not until the next episode: Step() takes any action for it. False if there is no such
-  // env or player.
+  // Whether this player takes part in the running episode of the env. A player of a game that has
+  // ended takes part again from the next episode on; until then Step() accepts any action for it.
+  // False if there is no such env or player.
   virtual bool plays(int /*env_id*/, int /*player*/) const { return true; }
 
   virtual EnvState env_state(int env_id) const = 0;
@@ -161,9 +161,10 @@ class EnvManager {
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
   // From the next episodes on, Step() calls function(env_id) when an episode has ended, before the
   // env begins the next one, so that Render(env_id) shows the end. It is not called for void
-  // episodes. Null (the default): nothing is called. An exception of it is an error of the step.
-  // Calls from it that would change the envs are kFailedPrecondition; if it calls Close(), the step
-  // is kFailedPrecondition. A manager that cannot call it ignores it.
+  // episodes. Null (the default): nothing is called. If the function throws, the step returns an
+  // error. Calls from the function that would change the envs return kFailedPrecondition; if it
+  // calls Close(), the step returns kFailedPrecondition. A manager that cannot call the function
+  // ignores it.
   virtual void set_on_episode_end(std::function<void(int env_id)> /*function*/) {}
 
   // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save

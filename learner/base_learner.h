@@ -10,7 +10,7 @@
 //
 // Ownership, threads, errors: as ILearner. An exception of a policy, a hook, a source of data,
 //            Learn() or OnIteration() becomes an error. Train() and Start() refuse recursive calls,
-//            as by a hook (kFailedPrecondition).
+//            for instance from a hook (kFailedPrecondition).
 //
 // Example: a learner that trains several times on each batch.
 //   class RepeatLearner : public BaseLearner {
@@ -71,7 +71,7 @@ class BaseLearner : public ILearner {
   // kInvalidArgument if an option is out of range.
   static absl::Status CheckParts(const Parts& parts);
   static absl::StatusOr<std::unique_ptr<BaseLearner>> Create(Parts parts);
-  // The same with the parts one by one.
+  // Does the same with the parts as separate arguments.
   static absl::StatusOr<std::unique_ptr<BaseLearner>> Create(const Options& options,
                                                              LearnMode* policy, LearnerHooks hooks,
                                                              const ComponentDeps& deps,
@@ -116,16 +116,16 @@ class BaseLearner : public ILearner {
   const Monitor& timings() const final { return timings_; }
   absl::Status Close() override;
 
-  // Trains `policy`, which must outlive this, from now on. Counters and hooks stay; averages and
-  // priorities of the previous policy are dropped.
+  // Trains `policy`, which must outlive the learner, from now on. Counters and hooks stay; averages
+  // and priorities of the previous policy are dropped.
   //   kInvalidArgument     null
   //   kFailedPrecondition  between the iterations of a batch, as from an after_iter hook
   absl::Status ResetPolicy(LearnMode* policy);
   const LearnerHooks& hooks() const { return hooks_; }
   const Options& options() const { return options_; }
   // For a learner that has this one as a part: hooks are called with `outer` (not null), Start()
-  // calls outer->Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this
-  // learner is used.
+  // calls outer->Train(), and SaveCheckpoint() saves the state of `outer`. `outer` lives as long as
+  // this learner is used.
   void set_outer(ILearner* outer) { outer_ = outer; }
 
  protected:

@@ -27,7 +27,8 @@ class LearnerView;
 inline constexpr char kCheckpointKind[] = "ding_worker/train";
 inline constexpr char kModelComponent[] = "model";
 
-// Returns the components above, for a program that saves further ones. `learner` must outlive them.
+// Returns the components above, for a program that saves further components. `learner` must outlive
+// the result.
 std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
 // Returns "train_iter" and "env_step", for people and for lists of checkpoints.
 CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step);
@@ -40,7 +41,7 @@ absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& p
 // Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model
 // does not fit the policy.
 absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
-// Likewise, from an open checkpoint.
+// Does the same, from an open checkpoint.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);
 
 // Encodes the state that the next step depends on, and the counters, for a learner of the same
@@ -49,7 +50,7 @@ absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
 // Opens the checkpoint that `path` means (CheckpointFolder): a folder of a checkpoint, or of a run
-// for its best one. kInvalidArgument if it has another kind.
+// for its best one. kInvalidArgument if it is another kind of checkpoint.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);
 
 }  // namespace ding

@@ -48,7 +48,7 @@ struct ReturnEstimate {
 };
 
 // Needs at least 2 `returns`. If `mean`, the evaluator's score, differs from the mean of `returns`,
-// its standard error is unknown and set to 0.
+// the standard error is unknown and set to 0.
 ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 
 // The signals between a run and the hooks of its learner: the run notes evaluations of the policy,
@@ -56,7 +56,7 @@ ReturnEstimate EstimateReturn(absl::Span<const double> returns, double mean);
 //
 //     run ── NoteEvaluation() ──► after_eval hooks ── RequestStop() ──► the run ends normally
 //
-// Threads: thread-compatible, as the learner that it belongs to.
+// Threads: thread-compatible, like the learner that they belong to.
 //
 // Example: a hook that ends the run when the loss is no number any more.
 //   absl::Status Call(LearnerView* learner) override {

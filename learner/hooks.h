@@ -1,4 +1,4 @@
-// The usual hooks of a learner; SendHook and what derives from it are for parallel runs.
+// The usual hooks of a learner; SendHook and its derived classes are for parallel runs.
 //
 // Threads: as LearnerHook.
 #ifndef DING_WORKER_LEARNER_HOOKS_H_
@@ -19,8 +19,8 @@ namespace ding {
 
 // The priority of the hooks that short forms of the config create.
 inline constexpr int kDefaultHookPriority = 20;
-// The priority of LogReduceHook. It is lower, so that values are averaged over the learners before
-// they are logged.
+// The priority of LogReduceHook. It is lower than kDefaultHookPriority, so that values are averaged
+// over the learners before they are logged.
 inline constexpr int kLogReduceHookPriority = 10;
 
 // Loads policy, optimizer and counters from the checkpoint at `path`; does nothing if it is empty.

@@ -13,7 +13,7 @@
 //            metric sink.
 // Threads:   thread-compatible; Train() and Start() run on the caller's thread.
 // Errors:    an error names the iteration, and the hook if one failed. After an error the
-//            parameters are those of the last complete iteration. Programs turn an exception of a
+//            learner has the parameters of the last complete iteration. Programs turn an exception of a
 //            function that returns a Status into an error; the other functions must not throw.
 #ifndef DING_WORKER_LEARNER_LEARNER_H_
 #define DING_WORKER_LEARNER_LEARNER_H_
@@ -90,7 +90,7 @@ class LearnerView {
 
   virtual LearnInfo learn_info() const = 0;
   virtual int64_t train_iter() const = 0;
-  virtual int64_t collector_envstep() const = 0;  // that of the last Train()
+  virtual int64_t collector_envstep() const = 0;  // as of the last Train()
   // Null before ResetPolicy() of a learner that was created without a policy.
   virtual LearnMode* policy() const = 0;
   virtual ProcessGroup* group() const = 0;
@@ -116,7 +116,7 @@ class LearnerView {
   virtual const Monitor& timings() const = 0;
 
   // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program
-  // has set; without one the learner writes policy and counters to CheckpointPath(name).
+  // has set. Without a function the learner writes policy and counters to CheckpointPath(name).
   //
   // A hook named "save_ckpt_after_run" takes part in each checkpoint: it is called, and saves by
   // SaveCheckpoint(). If it does not save, the learner does. A call from a hook saves at once.
@@ -141,9 +141,9 @@ class ILearner : public LearnerView {
   virtual absl::Status Train(const Batch& data, int64_t envstep = -1,
                              const NamedValues& settings = {}) = 0;
   // Runs the before_run hooks, trains on data from `next_data` until it returns nullopt or the
-  // learner's own limit is reached, and runs the after_run hooks. Data without an envstep have that
-  // of the previous data. After an error, also of the source, the after_run hooks do not run. With
-  // a null `recover` a batch on which it cannot train is an error.
+  // learner's own limit is reached, and runs the after_run hooks. Data without an envstep get the
+  // envstep of the previous data. After an error, also of the source, the after_run hooks do not
+  // run. If `recover` is null, a batch on which the learner cannot train is an error.
   virtual absl::Status Start(const DataSource& next_data, const RecoverFn& recover = nullptr) = 0;
 
   // Calls the hooks of a position. Programs call the after_eval hooks themselves; serial programs

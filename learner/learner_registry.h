@@ -43,15 +43,15 @@ inline absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerCon
   return LearnerRegistry().Create(config, policy, deps, group);
 }
 
-// Reads the fields that every learner has, for the factory of a learner of your own that derives
-// from BaseLearner or has one as a part. Makes the hooks, and leaves `params` to the factory.
-// kInvalidArgument unless BaseLearner::CheckParts() accepts the parts.
+// Reads the config fields that every learner has. It is for the factory of a learner of your own
+// that derives from BaseLearner or has a BaseLearner as a part. Makes the hooks, and leaves
+// `params` to the factory. kInvalidArgument unless BaseLearner::CheckParts() accepts the parts.
 absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
                                                         LearnMode* policy,
                                                         const ComponentDeps& deps,
                                                         ProcessGroup* group);
 
-// Creates a hook from its config, in which name, position and priority are filled in.
+// Creates a hook from its config. The caller has filled in name, position and priority.
 //
 // Example: a user's hook, registered as "report" and configured by
 //   hook { hook { type: "report" position: AFTER_ITER priority: 50 } }

@@ -78,8 +78,9 @@ class StopperList {
   // The reason of the stopper that wants to stop, with its type; empty: the run goes on.
   const std::string& why() const { return why_; }
 
-  // Save and load. A stopper with the saved config continues, any other begins anew. The reason to
-  // stop is kept if all configs are the same. A state without stoppers is valid.
+  // Save and load. A stopper whose config equals the saved one continues; any other stopper begins
+  // anew. The reason to stop is kept if all configs are the same. A state without stoppers is
+  // valid.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

@@ -12,7 +12,7 @@
 // Reward: with the last move 1 for the winner and -1 for the loser, else 0. An episode terminates
 // with the game and is never truncated.
 //
-// The seed of an episode decides which player begins, unless that is fixed, and the first
+// The seed of an episode decides which player begins, unless `first_player` is set, and the first
 // `opening_moves` moves, which are drawn uniformly from the legal moves. The parameters
 // "first_player" and "opening_moves" of a reset replace the options.
 //

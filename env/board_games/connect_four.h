@@ -32,8 +32,8 @@ namespace ding {
 // A position type; env/board_games/tic_tac_toe.h describes its members. A move is a column.
 class ConnectFour {
  public:
-  // TicTacToe has the same members, as every position type does; numbers and formulas are those of
-  // this game.
+  // TicTacToe has the same members, as every position type does; here with the numbers and formulas
+  // of this game.
   static constexpr const char* kName = "ConnectFour";
   static constexpr int kRows = 6;
   static constexpr int kColumns = 7;

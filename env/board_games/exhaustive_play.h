@@ -40,7 +40,7 @@ struct AllReplies {
   int64_t won = 0;
   int64_t drawn = 0;
   int64_t lost = 0;
-  std::string first_loss;  // the moves of the first game that it lost, "4 0 8 2"
+  std::string first_loss;  // the moves of the first lost game, "4 0 8 2"
 };
 
 namespace internal_board_games {

@@ -12,13 +12,13 @@
 //       Image Draw() const;
 //     };
 //
-// Saved state: Box2D has hidden state that decides about the last bits of a step (the order of
+// Saved state: Box2D has hidden state that determines the last bits of a step (the order of
 // contacts, the solver's first impulses, a tree of boxes whose shape depends on its history). So
 // the env saves the seed and all actions of the episode, and a load plays them again in a new
 // world. Then it compares the last observation with the saved one bit for bit: with another version
 // of Box2D or of the math library the episode would differ, and the load is refused.
 //
-// Each episode has a new world, so that nothing is left of the previous one.
+// Each episode has a new world, so that no state of the previous episode remains.
 //
 // Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode. A step
 // after which an observation or the reward is not finite is abnormal.

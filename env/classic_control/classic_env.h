@@ -11,7 +11,7 @@
 //     };
 //
 // The env has the time limit: it truncates the episode after max_episode_steps, unless the episode
-// terminates in that step. (Gymnasium then sets both flags; `terminated` decides about the
+// terminates in that step. (Gymnasium then sets both flags; `terminated` decides whether there is a
 // bootstrap value.)
 //
 // Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode.

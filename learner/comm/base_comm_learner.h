@@ -25,7 +25,7 @@
 // publishes, also names the versions in its demand, after it has published.
 //
 // A learner worker of your own inherits from this class and overrides the steps that it changes.
-// docs/how_to/own_learner.md has one.
+// docs/how_to/own_learner.md has an example.
 //
 // Ownership: session, store and factory must outlive it.
 // Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
@@ -137,7 +137,7 @@ class BaseCommLearner {
 
   const CommLearnerOptions worker_options_;
   CommLearnerOptions
-      options_;  // those of the task; only its thread and the threads that it starts use them
+      options_;  // of the task; only the task's thread and the threads that it starts use them
   WorkerSession* const session_;
   Store* const store_;
   const TaskLearnerFactory factory_;

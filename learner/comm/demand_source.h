@@ -5,9 +5,9 @@
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
 //
-// A source of kind kRounds demands the batches of a round, send_policy_freq, after each
-// AskForRound(). The draw of a round lets the collectors continue, and they should then act by the
-// policy that was just published.
+// A source of kind kRounds demands the batches of a round, which are send_policy_freq batches,
+// after each AskForRound(). When a round is drawn, the collectors continue; they should then act by
+// the policy that was just published.
 //
 // Ownership: the slave and the loader must outlive it, and the results of Next() must not.
 // Threads:   one thread calls Next(); any thread may call the functions that Next() returned.
@@ -42,7 +42,8 @@ class DemandSource {
  public:
   enum class Kind { kAhead, kRounds };
 
-  // If `on_idle` is set, Next() calls it in every second without data, and returns its errors.
+  // If `on_idle` is set, Next() calls it once per second while no data come, and returns its
+  // errors.
   DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader,
                std::function<absl::Status()> on_idle = nullptr, Kind kind = Kind::kAhead);
 
@@ -61,7 +62,7 @@ class DemandSource {
   void set_train_iter(int64_t train_iter) {
     train_iter_.store(train_iter, std::memory_order_relaxed);
   }
-  // The number of rows that were left out because they could not be read.
+  // The number of rows that were left out because the source could not read them.
   int64_t missing_rows() const { return missing_rows_.load(std::memory_order_relaxed); }
   // Why the last of these rows could not be read; OK if there are none.
   absl::Status why_missing() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -19,7 +19,7 @@
 // whole episodes, T is the length of the longest one in the batch.
 //
 // The n-step window of a transition ends with its segment in its chunk: if the segment is cut
-// (kCut), the bootstrap value is that of final_obs, after the rewards up to there.
+// (kCut), the bootstrap value is the value of final_obs, after the rewards up to there.
 //
 // Collectors are not trusted: a chunk that is missing, damaged or unusable (another layout, fewer
 // rows than announced, NaN, infinity, a category that does not exist) is left out with all of its
@@ -29,7 +29,7 @@
 // Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
 //            that miss the same chunk both read it.
 // Blocking:  Load() reads the chunks that are not in the cache one after the other. While the store
-//            is unavailable it pauses and retries, `attempts` - 1 times in all; after that it reads
+//            is unavailable, Load() pauses and retries, `attempts` - 1 times in all; after that it reads
 //            no more chunks.
 //
 // Example:
@@ -78,7 +78,7 @@ struct ItemLoaderOptions {
   SpecPtr rows;
   SpecPtr final_obs;
   // Called with the bytes of each chunk that was read from the store, unless it is unusable; by any
-  // thread. Null: not.
+  // thread. Null: nothing is called.
   std::function<void(int64_t chunk, absl::string_view bytes)> on_chunk;
 };
 

@@ -31,7 +31,7 @@ class LearnReports {
   // Returns a report that the learner waits for `what`. The next report of progress comes early, to
   // end it.
   LearnerInfo Stall(int64_t train_iter, const std::string& what);
-  // Sets what each report shows as the learner's wait although it learns; empty: nothing.
+  // Sets the wait that each report shows even though the learner learns; empty: none.
   void set_stalled(std::string what) { stalled_ = std::move(what); }
   // Drops unreported iterations: the learner continues from `train_iter`.
   void Restart(int64_t train_iter);

@@ -4,7 +4,8 @@
 //
 //     Demand() ──► LearnerDemand       NextData() ◄── LearnerData, in the order of the demands
 //     SendInfo(), SendPolicy() ──► LearnerInfo, PolicyVersion
-//     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on it is the Rendezvous of the generation
+//     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on LearnerSlave is the Rendezvous
+//     of the generation
 //
 // DemandProtocol is the logic of demands and answers, without waiting. The simulation of the
 // control plane runs it, too.
@@ -40,7 +41,7 @@ class DemandProtocol {
  public:
   // Forgets the answers of the previous task or generation.
   void DropAnswers();
-  // Returns the next demand. `task_id` and the rest are for the caller to set.
+  // Returns the next demand. The caller sets `task_id` and the other fields.
   LearnerDemand Demand();
   // Takes an answer, unless it is a repetition. CountRead() must be called for each of its batches.
   void Take(const LearnerData& data);
@@ -79,20 +80,22 @@ class LearnerSlave : public Slave, public Rendezvous {
   std::vector<EvaluationResult> TakeEvaluations();
   // As DemandProtocol::CountRead().
   void CountRead(uint64_t sequence);
-  // Reports progress. `info` need not have the id of the task. A report with learner_done ends the
-  // task.
+  // Reports progress. The caller need not set the id of the task in `info`. A report with
+  // learner_done ends the task.
   absl::Status SendInfo(LearnerInfo info);
   absl::Status SendPolicy(const PolicyVersion& policy);
-  // Reports unusable chunks. `bad` need not have the id of the task.
+  // Reports unusable chunks. The caller need not set the id of the task in `bad`.
   absl::Status SendBadChunks(BadChunks bad);
 
-  // Sends `ready`, which need not have the id of the task, and waits for the next generation with
-  // this learner. Nothing may be demanded meanwhile, and answers to earlier demands are dropped.
+  // Sends `ready`, in which the caller need not set the id of the task, and waits for the next
+  // generation with this learner. Nothing may be demanded meanwhile, and answers to earlier demands
+  // are dropped.
   //   kDeadlineExceeded  no generation began within `timeout`
   absl::StatusOr<FormGroup> NextGroup(GroupReady ready, absl::Duration timeout);
-  // Whether the aggregator has ended that generation; true until the next NextGroup().
+  // Whether the aggregator has ended the generation of the last NextGroup(); then true until the
+  // next NextGroup().
   bool GroupIsBroken() const;
-  // Leaves that generation: wakes a NextData() that waits for its data.
+  // Leaves the generation of the last NextGroup(): wakes a NextData() that waits for its data.
   void LeaveGroup();
   // Sets a function that is called when the aggregator has ended the generation. The thread of
   // Serve() calls it under a lock. Set it before Serve() starts.

@@ -15,7 +15,7 @@
 
 namespace ding {
 
-// All of them return the errors of LearnMode::SaveModel().
+// All functions return the errors of LearnMode::SaveModel().
 absl::StatusOr<std::string> ModelDigest(const LearnMode& policy);
 
 // Returns the name and the CRC-32C of the bytes of each parameter, in the order in which they are

@@ -1,7 +1,7 @@
 // The learner of a task, with the policy that it trains, and the options of a learner worker
 // (base_comm_learner.h).
 //
-// Threads: one thread, that of the task, calls a TaskLearner.
+// Threads: only the task's thread calls a TaskLearner.
 #ifndef DING_WORKER_LEARNER_COMM_TASK_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_TASK_LEARNER_H_
 
@@ -57,8 +57,8 @@ struct CommLearnerOptions {
   int64_t nstep = 1;
   double gamma = 0.99;
   ItemSequences sequences;  // the items that it learns from; batch_size counts items
-  // The number of batches that are loaded ahead while the learner trains, at least 1. As many more
-  // are drawn ahead.
+  // The number of batches that are loaded ahead while the learner trains, at least 1. The
+  // coordinator draws the same number of further batches ahead.
   int prefetch_batches = 8;
   int loader_threads = 1;  // at least 1
   // Train iterations between two versions of the policy for the collectors, at least 1.
@@ -116,7 +116,7 @@ class TaskLearner {
   // The recorder of the learner's inputs. Null: nothing is recorded, as for a learner in a group or
   // with data of its own.
   virtual LearnRecorder* recorder() { return nullptr; }
-  // Changes the options of the worker as the task needs them. The default does nothing.
+  // Changes the options of the worker to what the task needs. The default does nothing.
   virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
   // Whether the learner continues from a checkpoint instead of the task's init_policy.
   virtual bool resumes() const { return false; }

@@ -1,4 +1,5 @@
-// A learner worker with a fake coordinator and a store that fails as told, for tests of it.
+// A learner worker with a fake coordinator and a store that fails as the test says, for tests of
+// the worker.
 //
 // Threads: as the test; the worker runs on a thread of its own.
 #ifndef DING_WORKER_LEARNER_TESTING_COMM_LEARNER_TEST_FIXTURE_H_
@@ -44,7 +45,8 @@ namespace ding {
 
 inline constexpr int64_t kChunk = 1;
 
-// Its Put() of policies fails as told, by its number from 1.
+// A store whose Put() of a policy fails as `on_put` says. `on_put` gets the number of the call,
+// from 1.
 class FlakyStore : public MemStore {
  public:
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {

@@ -1,6 +1,6 @@
 // A learner worker without a policy, for tests of a coordinator: it demands batches of two rows,
-// reads their chunks, sends the priorities back that it got, and is done after more than
-// kMaxBatches batches.
+// reads their chunks, sends the received priorities back, and is done after more than kMaxBatches
+// batches.
 //
 // Ownership, threads: as BaseCommLearner.
 #ifndef DING_WORKER_LEARNER_TESTING_NAIVE_LEARNER_H_
@@ -29,7 +29,7 @@ class NaiveLearner {
   absl::StatusOr<EndRun> Run();
   void Close();
 
-  // The numbers of rows whose chunk could be read, and of those whose chunk could not.
+  // The numbers of rows whose chunk could be read, and of rows whose chunk could not be read.
   int64_t read_rows() const { return read_rows_.load(); }
   int64_t missing_rows() const { return missing_rows_.load(); }
 
