@@ -91,14 +91,14 @@ class Coordinator : public WorkerHandler {
     std::string run;  // the name of the run
     absl::Duration collector_task_timeout = absl::Seconds(30);
     absl::Duration learner_task_timeout = absl::Seconds(600);
-    // The number of collectors for which the commander's task space is made. Each further collector
-    // adds a task.
+    // The number of collectors for which the commander's task space is sized. Each further
+    // collector adds a task.
     int collectors = 1;
     // How many collectors there should be. The coordinator only reports this number, which an
     // operator may change.
     int wanted_collectors = 0;
     int max_collectors = 64;  // the most that an operator may ask for, at least 1
-    // The run fails when so many tasks of one kind have failed in a row on living workers.
+    // The run fails when this many tasks of one kind have failed in a row on living workers.
     int max_task_failures = 3;
     // The run ends when one of these budgets is used up; 0: no limit.
     int64_t max_env_step = 0;
@@ -135,8 +135,8 @@ class Coordinator : public WorkerHandler {
     // journal has lost the beginning of their tasks.
     std::set<std::string> saved_policies;
   };
-  // Makes a buffer for a learner task with these settings. It must pass `on_removed` on to the
-  // buffer.
+  // Makes a buffer for a learner task with these settings. The factory must pass `on_removed` on to
+  // the buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
       const std::string& buffer_id, absl::Span<const std::string> settings, OnRemoved on_removed)>;
   // Returns an error if the settings of a task are invalid.
@@ -159,7 +159,7 @@ class Coordinator : public WorkerHandler {
   };
   struct Counters {
     int64_t rows_pushed = 0;
-    int64_t rows_acknowledged = 0;  // how many of these were acknowledged
+    int64_t rows_acknowledged = 0;  // how many of the pushed rows were acknowledged
     int64_t demands_answered = 0;
     int64_t demands_waited = 0;  // demands for which there were too few rows at first
     int64_t pushes_waited = 0;   // pushes that the rate limit or the replay ratio delayed
@@ -193,8 +193,8 @@ class Coordinator : public WorkerHandler {
   void DealWithCollectorFinishTask(uint32_t worker, CollectorFinished info, Done done);
   void DealWithLearnerGetData(uint32_t worker, LearnerDemand demand, Done done);
   void DealWithLearnerSendInfo(uint32_t worker, LearnerInfo info, Done done);
-  // As DealWithLearnerSendInfo(), and says that the learner is done. The task ends if the commander
-  // agrees.
+  // Does the same as DealWithLearnerSendInfo(), and says that the learner is done. The task ends if
+  // the commander agrees.
   void DealWithLearnerFinishTask(uint32_t worker, LearnerInfo info, Done done);
   // Return whether the commander would finish the task of the message now; false if no worker runs
   // the task.

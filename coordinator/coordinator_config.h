@@ -16,7 +16,7 @@
 namespace ding {
 
 // Sets the options that the config has. The program sets the name and the budgets of the run.
-// Coordinator::Problems() checks all of them.
+// Coordinator::Problems() checks all options.
 inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator::Options* options) {
   options->collector_task_timeout = absl::Seconds(config.collector_task_timeout());
   options->learner_task_timeout = absl::Seconds(config.learner_task_timeout());

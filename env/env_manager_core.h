@@ -129,7 +129,8 @@ class EnvManagerCore : public EnvManager {
   virtual absl::Status SaveEnv(int env_id, StateWriter* writer) const = 0;
   // Builds the env if there is none.
   virtual absl::Status LoadEnv(int env_id, StateReader* reader) = 0;
-  // Destroys all envs. It returns no error: a subclass reports an env that does not end later.
+  // Destroys all envs. It returns no error: if an env does not end, the subclass reports that
+  // later.
   virtual void EndEnvs() = 0;
 
   const Options& options() const { return options_; }
@@ -140,8 +141,8 @@ class EnvManagerCore : public EnvManager {
 
   // Returns seed and parameters of the episode that this env begins now, and counts the episode.
   EpisodeStart NextEpisode(int env_id);
-  // What NextEpisode() will return when this episode is over, unless the env is seeded or reset
-  // before.
+  // Returns what NextEpisode() will return when this episode is over, unless the env is seeded or
+  // reset before.
   EpisodeStart PeekNextEpisode(int env_id) const;
   // Whether on_episode_end must be called before an env begins its next episode.
   bool has_on_episode_end() const { return on_episode_end_ != nullptr; }
@@ -150,11 +151,11 @@ class EnvManagerCore : public EnvManager {
     const int64_t done = slots_[static_cast<size_t>(env_id)].episodes_done;
     return options_.auto_reset && (options_.episode_num <= 0 || done + 1 < options_.episode_num);
   }
-  // Notes the result of its reset; returns the error, naming the env.
+  // Notes the result of the env's reset; returns an error of the reset, naming the env.
   absl::Status Began(int env_id, const EpisodeStart& start, const absl::Status& status);
 
   // Notes the reward of an env in row `row` of the timesteps. Returns false if the result has more
-  // than that; the caller must then call AccountRest().
+  // than a reward; the caller must then call AccountRest().
   bool AccountReward(size_t row, int env_id, const StepResult& result) {
     Slot& slot = slots_[static_cast<size_t>(env_id)];
     ++slot.length;
@@ -231,9 +232,10 @@ class EnvManagerCore : public EnvManager {
   absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
   // Notes the players of a game that end in this step. The game is over when all have ended.
   absl::Status NotePlayerEnds(size_t row, int env_id, StepResult* result);
-  // Sets the observations after the step aside for ended_players_.
+  // Copies the observations after the step for ended_players_.
   absl::Status KeepEndedObs();
-  // Likewise for the components of the reward; notes their sum as the reward of the row.
+  // Does the same as NoteOtherRewards() for the components of the reward, and notes their sum as
+  // the reward of the row.
   absl::Status NoteRewardComponents(size_t row, int env_id, const StepResult& result);
   // Writes the info fields of a step to row `row`.
   absl::Status NoteInfo(size_t row, int env_id, StepResult* result);

@@ -41,8 +41,9 @@ inline ModuleRegistry<EnvManagerCreator>& EnvManagerRegistry() {
   return *registry;
 }
 
-// Env types with an env manager of their own, such as programs that run several envs each. A
-// manager of the config that runs envs in this process takes precedence.
+// Env types that have their own env manager, for example because one program runs several of their
+// envs. If the config names a manager that runs envs in this process, that manager takes
+// precedence.
 using EnvGroupCreator =
     Module<std::unique_ptr<EnvManager>, EnvConfig, const EnvManagerConfig&, int /*env_num*/>;
 inline ModuleRegistry<EnvGroupCreator>& EnvGroupRegistry() {
@@ -50,7 +51,7 @@ inline ModuleRegistry<EnvGroupCreator>& EnvGroupRegistry() {
   return *registry;
 }
 
-// The purpose of a manager of envs. It becomes the `use` of their EnvConfig.
+// The purpose of a manager of envs. It becomes `use` in the EnvConfig of its envs.
 struct EnvsUse {
   bool evaluates = false;    // statistics are loaded, not learned
   std::string video_folder;  // where videos go; empty: nowhere
@@ -81,7 +82,7 @@ struct EnvWrapperCreator {
     }
   }
 
-  // One of them is set.
+  // Exactly one of these two is set.
   OneEnvWrapperCreator one_env;
   AllEnvsWrapperCreator all_envs;
   ParamsMessage params_message = nullptr;

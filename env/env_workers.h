@@ -44,8 +44,8 @@ class EnvWorkers {
   // Builds the env if there is none.
   virtual void AskReset(int env_id, const EpisodeStart& start) = 0;
   // Announces the start of the next episode of an env that is not busy. The env may then reset as
-  // soon as its episode is over. The caller must still call AskReset(); if it has another start,
-  // the env resets once more.
+  // soon as its episode is over. The caller must still call AskReset(); if it is called with
+  // another start, the env resets once more.
   virtual void PrepareReset(int /*env_id*/, const EpisodeStart& /*start*/) {}
 
   // Appends the envs that have answered since the last call. Returns when `at_least` envs have

@@ -47,7 +47,7 @@ class EnvWrapper {
   // The next call of the inner env.
   enum class Ask { kNothing, kStep, kReset };
 
-  // Whether it changes the fields of observations; of actions, or their values.
+  // What the wrapper changes: the fields of observations; the fields of actions, or their values.
   struct Changes {
     bool observation = false;
     bool action = false;

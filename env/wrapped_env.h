@@ -49,7 +49,7 @@ class WrapperStack {
   // They must be the same if nothing changes the observation. Without `inner` the env writes
   // inner_obs().
   void SetRows(std::optional<RowRef> inner, const RowRef& outer);
-  // The same without `inner`; may be called before each step.
+  // Does the same without `inner`; may be called before each step.
   void SetOuterRow(const RowRef& outer) {
     for (size_t level = first_outer_; level < obs_.size(); ++level) obs_[level] = outer;
   }
@@ -75,7 +75,7 @@ class WrapperStack {
   WrapperStack(EnvSpec inner, std::vector<std::unique_ptr<EnvWrapper>> wrappers);
 
   int size() const { return static_cast<int>(wrappers_.size()); }
-  // Passes `ask`, made of wrapper `from`, on to the env.
+  // Passes `ask`, a request of wrapper `from`, on to the env.
   Ask Descend(int from, Ask ask);
 
   EnvSpec inner_;
@@ -84,7 +84,7 @@ class WrapperStack {
   // Level i is inside of wrapper i. Level size() is the wrapped env.
   std::vector<BatchBuilder> own_obs_;      // [size()], a row each
   std::vector<BatchBuilder> own_actions_;  // [size()], a row each
-  std::vector<RowRef> action_rows_;        // [size()], those of own_actions_
+  std::vector<RowRef> action_rows_;        // [size()], the rows of own_actions_
   std::vector<RowRef> obs_;                // [size() + 1]
   size_t first_outer_ = 0;                 // from this level on, obs_ is the row of the wrapped env
   std::vector<RowView> actions_;           // [size() + 1]

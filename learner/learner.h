@@ -13,8 +13,8 @@
 //            metric sink.
 // Threads:   thread-compatible; Train() and Start() run on the caller's thread.
 // Errors:    an error names the iteration, and the hook if one failed. After an error the
-//            learner has the parameters of the last complete iteration. Programs turn an exception of a
-//            function that returns a Status into an error; the other functions must not throw.
+//            learner has the parameters of the last complete iteration. Programs turn an exception
+//            of a function that returns a Status into an error; the other functions must not throw.
 #ifndef DING_WORKER_LEARNER_LEARNER_H_
 #define DING_WORKER_LEARNER_LEARNER_H_
 

@@ -71,8 +71,8 @@ inline absl::Status SetCollectTensors(const TensorMap& tensors, CollectorTask* t
 //     Get...Task ──► task runs ──┬──► Finish...Task        the task has a result
 //                                └──► NotifyFail...Task    the task has no result
 //
-// One of the two is called once for each task that was given, unless the run ends before a worker
-// has taken the task. The id of a task is never used again.
+// For each task that was given, exactly one of Finish and NotifyFail is called, once, unless the
+// run ends before a worker has taken the task. The id of a task is never used again.
 //
 // Ownership: the coordinator owns it. A commander must not call the coordinator.
 class BaseCommander {
@@ -83,7 +83,7 @@ class BaseCommander {
   // Finish...Task() or NotifyFail...Task() is called.
   virtual std::optional<CollectorTask> GetCollectorTask() = 0;
   virtual std::optional<LearnerTask> GetLearnerTask() = 0;
-  // The coordinator ends the run with an error that this returns.
+  // If this returns an error, the coordinator ends the run with it.
   virtual absl::Status status() const { return absl::OkStatus(); }
   // The time after which there may be a new task although nothing has happened; infinite if there
   // will be none.
@@ -94,12 +94,12 @@ class BaseCommander {
   }
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
-  // Whether the run would end if this result of an evaluation is true.
+  // Whether the run would end with this result of an evaluation, if the result is true.
   virtual bool WouldConverge(const CollectorTask& /*task*/,
                              const CollectorFinished& /*info*/) const {
     return false;
   }
-  // Takes the result of a task. Returns whether the run has converged; it gives no tasks
+  // Takes the result of a task. Returns whether the run has converged; the commander gives no tasks
   // afterwards.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
   // Notes that a task is done. Returns the id of its buffer, which the coordinator then closes.

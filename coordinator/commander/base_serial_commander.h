@@ -28,8 +28,8 @@ class BaseSerialCommander {
   // Returns the settings for the next Collect(), given the progress of learner and collector.
   NamedValues Step();
   // Returns the settings for the next batch of the learner, such as the learning rate. `envstep`
-  // are the env steps that the learner knows of; a collector that works at the same time may be
-  // ahead.
+  // are the env steps that the learner knows of; a collector that works at the same time may have
+  // taken more.
   NamedValues LearnSettings(int64_t envstep);
 
   const ISerialEvaluator* evaluator() const { return evaluator_; }

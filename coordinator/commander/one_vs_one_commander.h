@@ -90,8 +90,8 @@ class OneVsOneCommander : public SoloCommander {
 
   bool MayConverge() const override { return beat_hardest_; }
   void AddPlayers(CollectorTask* task);
-  // Notes the result of an evaluation: whether the hardest opponent is beaten, and which opponent
-  // is next.
+  // Notes the result of an evaluation: whether the policy has beaten the hardest opponent, and
+  // which opponent is next.
   void Judge(const CollectorTask& evaluation, const CollectorFinished& info);
   void Report(const CollectorTask& task, const CollectorFinished& info);
   void MeasureLeague() const;

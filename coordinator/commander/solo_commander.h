@@ -93,14 +93,14 @@ class SoloCommander : public BaseCommander {
     bool lockstep = false;
     // The least time between two measurements of collecting tasks, at least 0.
     absl::Duration log_interval = absl::Seconds(1);
-    int64_t log_train_iters = 0;    // the least number of train iterations between two of them
+    int64_t log_train_iters = 0;    // the least train iterations between two measurements
     Resources collector_resources;  // the resources that a task needs
     Resources learner_resources;
     // The mean return of an evaluation at which a policy has converged, if its training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
     bool confirms = false;          // whether a confirmation must also reach it
     std::string best_by;            // as in CommanderDeps
-    double stop_after_seconds = 0;  // no policy converges in so many seconds after the creation
+    double stop_after_seconds = 0;  // no policy converges earlier than this after the creation
     int64_t first_env_step = 0;     // as in CommanderDeps
     // Called when an evaluation has reached stop_value; returns whether the policy has converged.
     // Null: it has.
@@ -122,14 +122,15 @@ class SoloCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
-  // The time until the next evaluation is due. Without collecting tasks nothing else may happen
+  // The time until the next evaluation is due. Without collecting tasks no other event may come
   // until then.
   absl::Duration AskAgainAfter() const override;
   // Does not call may_converge. With Options::confirms, only a confirmation makes a policy
   // converge.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
-  // kInvalidArgument: an evaluation lacks Options::best_by, and none before had it.
+  // kInvalidArgument: an evaluation lacks the value Options::best_by, and no earlier evaluation had
+  // it.
   absl::Status status() const override { return status_; }
   // Also true if the policy of the task has converged or is given up.
   bool JudgeLearnerFinish(const LearnerInfo& info) const override;
@@ -147,7 +148,7 @@ class SoloCommander : public BaseCommander {
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
   int64_t total_collector_env_step() const override { return state_.total_collector_env_step(); }
-  // With several policies, of the policy with the lowest mean.
+  // With several policies, the value of the policy with the lowest mean.
   std::optional<double> last_eval_value() const override;
   std::vector<double> last_eval_returns() const override {
     return {state_.last_eval_return().begin(), state_.last_eval_return().end()};
@@ -233,8 +234,8 @@ class SoloCommander : public BaseCommander {
   int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
-  // In lockstep: the version of the policy that the last tasks were given for, and how many they
-  // are.
+  // In lockstep: the version of the policy for which the last tasks were given, and the number of
+  // these tasks.
   uint64_t round_version_ = 0;
   int round_tasks_ = 0;
   SoloCommanderState state_;

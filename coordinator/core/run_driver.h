@@ -81,7 +81,7 @@ class RunDriver {
   absl::Status paused_;
   absl::Status replaced_;  // an error if another coordinator has taken over the run
   bool keeps_data_ = false;
-  std::map<int, int64_t> rare_lines_;  // how many there were, by Effects::Line::every
+  std::map<int, int64_t> rare_lines_;  // the number of these lines, by Effects::Line::every
 };
 
 }  // namespace internal_coordinator

@@ -69,8 +69,8 @@ inline constexpr char kPolicyPrefix[] = "policy/";
 inline constexpr char kStopped[] = "an operator has stopped it";
 // The retry period of waiting data: the counts of a buffer's rate limiter decay with time.
 inline constexpr absl::Duration kRetryPeriod = absl::Milliseconds(5);
-// The journal is written at least so often: a failed write tells a coordinator that another one has
-// taken its place.
+// The journal is written at least this often: a failed write tells a coordinator that another
+// coordinator has taken its place.
 inline constexpr absl::Duration kWritePeriod = absl::Seconds(10);
 
 // The actions of the driver for the applied events.
@@ -78,7 +78,7 @@ struct Effects {
   struct Line {
     LogSeverity severity = LogSeverity::kInfo;
     std::string text;
-    int every = 1;  // of so many lines with this number one is logged
+    int every = 1;  // of this many lines with the same number, one is logged
   };
 
   std::vector<std::pair<uint32_t, CoordinatorMessage>> messages;  // to workers
@@ -151,7 +151,7 @@ class UnwrittenRecords {
 
  private:
   const bool keeps_;
-  // A new coordinator has written neither yet.
+  // Both begin as true: a new coordinator has not written these states yet.
   bool state_changed_ = true;
   bool commander_changed_ = true;
   std::vector<JournalRecord> records_;

@@ -1,6 +1,6 @@
-// A point that has to go to a goal, with a sparse reward: ReachGoal-v0 in an empty square,
-// PointMaze-v0 in a maze. They are small tasks of this project for hindsight replay: a random walk
-// hardly ever reaches the goal.
+// A point must reach a goal, with a sparse reward: ReachGoal-v0 in an empty square, PointMaze-v0 in
+// a maze. They are small tasks of this project for hindsight replay: a random walk hardly ever
+// reaches the goal.
 //
 // The square is [-1, 1] x [-1, 1]; walls are cells of a grid in it. The point has a velocity, which
 // the action accelerates: 10 times the action in 1/s^2, less twice the velocity, for steps of 0.05

@@ -38,12 +38,13 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateGymnasiumEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});
 
-// One env alone, for code that steps envs itself. A manager of such envs cannot wake several at
-// once.
+// Creates one env alone, for code that steps envs itself. A manager of such envs cannot wake
+// several at once.
 absl::StatusOr<std::unique_ptr<Env>> CreateGymnasiumEnv(const GymnasiumConfig& config,
                                                         const EnvConfig& around = {});
 
-// The same for games with PettingZoo's parallel interface, whose player i is possible_agents[i].
+// Does the same as CreateGymnasiumEnvs() for games with PettingZoo's parallel interface. Player i
+// is possible_agents[i].
 absl::StatusOr<std::unique_ptr<EnvManager>> CreatePettingZooEnvs(
     const SubprocessEnvManagerOptions& options, const GymnasiumConfig& config, int env_num,
     const WrapperStackFactory& wrappers = nullptr, const EnvConfig& around = {});

@@ -56,8 +56,8 @@ absl::Status CheckGymnasiumConfig(const GymnasiumConfig& config, PythonInterface
 absl::StatusOr<PythonEnv> ProbePythonEnv(const GymnasiumConfig& config, PythonInterface interface,
                                          const EnvConfig& around, absl::Duration timeout);
 
-// Replaces a process by the interpreter, which runs the envs of this process. `notify_each`: it
-// wakes the manager after each answer, and not only when all asked envs have answered.
+// Replaces a process by the interpreter, which runs the envs of this process. `notify_each`: the
+// interpreter wakes the manager after each answer, and not only when all asked envs have answered.
 EnvProcessPool::Run RunPython(const PythonEnv& env, bool notify_each);
 
 }  // namespace ding

@@ -44,7 +44,7 @@ inline SubprocessEnvManagerOptions TwoPerProcess() {
   return options;
 }
 
-// Steps all ready envs with one discrete action, or those of `actions`.
+// Steps all ready envs with one discrete action each, or with the actions in `actions`.
 inline absl::StatusOr<const Timesteps*> StepReady(EnvManager* manager,
                                                   std::vector<int64_t> actions = {}) {
   const ReadyObs ready = manager->ready_obs();

@@ -20,8 +20,9 @@ class BareHalfCheetahs {
  public:
   explicit BareHalfCheetahs(size_t count);
 
-  // Moves one of them by an env step, with normal actions that are cut to their range, as those of
-  // a policy at the beginning of a run are. It starts again after 1,000 steps.
+  // Moves one half-cheetah by an env step, with normally distributed actions that are clipped to
+  // their range, like the actions of a policy at the beginning of a run. It starts again after
+  // 1,000 steps.
   void Step(size_t which);
 
  private:

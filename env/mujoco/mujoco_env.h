@@ -4,8 +4,8 @@
 // Observation: float32[task.obs_size()], without bounds.   Action: float32[number of actuators] in
 // the control ranges of the model.
 //
-// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are from the beginning of the
-// last physics step, while qpos and qvel are from its end.
+// As in Gymnasium's v4 envs, positions of bodies, contacts and forces are those at the beginning of
+// the last physics step, while qpos and qvel are those at its end.
 //
 // Saved state: qpos, qvel, activations, time and the accelerations from which the solver starts.
 // With the same version of MuJoCo a restored episode continues bit for bit.
@@ -80,8 +80,8 @@ struct MujocoEnvOptions {
   std::string camera;
 };
 
-// kInvalidArgument for a model without actuators, with one without a control range, or without the
-// camera.
+// kInvalidArgument for a model without actuators, with an actuator without a control range, or
+// without the camera.
 absl::StatusOr<std::unique_ptr<Env>> CreateMujocoEnv(std::shared_ptr<const MujocoModel> model,
                                                      std::unique_ptr<MujocoTask> task,
                                                      const MujocoEnvOptions& options);

@@ -3,9 +3,9 @@
 // All envs of a process with the same file share one model, which is freed with the last of them. A
 // changed file is read again only after that. Our own models are texts in the program.
 //
-// MuJoCo ends the process when it fails inside of a step (for example without memory); its
-// warnings, which it would write into a file in the current folder, are dropped: an env looks at
-// the counts in its mjData.
+// MuJoCo ends the process when it fails inside of a step (for example without memory). It would
+// write its warnings to a file in the current folder, so they are dropped: an env checks the counts
+// of warnings in its mjData.
 //
 // Ownership: shared.   Threads: thread-safe; a model is never changed.
 // Errors:    kNotFound without the file; kInvalidArgument, with MuJoCo's text, if MuJoCo refuses

@@ -13,8 +13,8 @@
 namespace ding {
 
 // Half-cheetah, hopper, walker2d, ant and swimmer: run forwards as fast as possible, at little
-// effort. In all of them the observation is qpos without the place on the ground, then qvel, and
-// the reward is
+// effort. In all these tasks the observation is qpos without the place on the ground, then qvel,
+// and the reward is
 //
 //     speed along x (m/s, over the whole step) + reward for being healthy - weight * |action|^2
 //
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Env>> CreateWalker2d();
 //                             float32[23]. Reward: -|object - goal| - 0.1 |action|^2
 //                             - 0.5 |object - fingertips|. 5 of 0.01 s.
 //
-// Distances in the rewards of reacher and pusher are those before the step.
+// The rewards of reacher and pusher use the distances before the step.
 absl::StatusOr<std::unique_ptr<Env>> CreateInvertedDoublePendulum();
 absl::StatusOr<std::unique_ptr<Env>> CreateInvertedPendulum();
 absl::StatusOr<std::unique_ptr<Env>> CreatePusher();

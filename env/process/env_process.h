@@ -145,8 +145,8 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
-  // For a program that maps the memory itself: its file (close-on-exec by default), its size, and
-  // the offset of `part` in it.
+  // For a program that maps the memory itself: the file of the memory (close-on-exec by default),
+  // its size, and the offset of `part` in it.
   int fd() const { return fd_; }
   size_t bytes() const { return bytes_; }
   int64_t OffsetOf(const void* part) const { return static_cast<const std::byte*>(part) - memory_; }

@@ -120,15 +120,15 @@ class EnvProcessPool {
   std::vector<int> EnvsOf(int i) const;
 
   // Counts a call that process i has to answer; starts the process if it is not there. Returns
-  // whether it is the first since the last Wake(). The process then needs a Wake(): it may sleep
-  // although earlier answers were not taken yet.
+  // whether it is the first since the last Wake(). The process then needs a Wake(): it may be
+  // asleep although the caller has not taken all earlier answers.
   bool AddCall(int i) {
     Process& process = this->process(i);
     ++process.calls;
     if (!process.up) Start(i);
     return !std::exchange(process.to_wake, true);
   }
-  // The call was answered, or the process ended before it was.
+  // Call it when a call was answered, or the process ended before it answered.
   void RemoveCall(int i) { --process(i).calls; }
 
   // Tells process i that there are requests in the memory.
@@ -201,13 +201,13 @@ EnvProcessPool::Run RunFactories(std::vector<EnvFactory> factories);
 //   kUnavailable       its process died before, or the system refuses processes or memory
 //   other              the error of the factory
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout);
-// The same for an env that is not built by a factory. `run` is called in the process; it leaves a
-// message for env 0 that holds a status and, if it is OK, the spec and further bytes, and returns
-// 0. `rest`, if not null, gets these bytes.
+// Does the same for an env that is not built by a factory. `run` is called in the process; it
+// leaves a message for env 0 that holds a status and, if it is OK, the spec and further bytes, and
+// returns 0. `rest`, if not null, gets these bytes.
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const std::function<int(ProcessMemory*)>& run,
                                      absl::Duration timeout, std::string* rest);
 
-// Whether this process is one in which ProbeEnvSpec() builds an env.
+// Whether this process was started by ProbeEnvSpec() to build an env.
 bool InEnvProbe();
 
 }  // namespace ding

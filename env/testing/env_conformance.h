@@ -29,7 +29,7 @@ struct EnvConformanceCase {
   int64_t max_steps = 1000;
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Lets GoogleTest show the name of a case; otherwise it shows the bytes.
 inline void PrintTo(const EnvConformanceCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 class EnvConformance : public testing::TestWithParam<EnvConformanceCase> {

@@ -1,6 +1,6 @@
 // Tests that every env manager must pass, as suites to instantiate. They drive three scripted envs
 // through the interface. One test compares the results bit for bit with those of BaseEnvManager, so
-// a manager that need not wait for all envs is tested in the mode in which it does.
+// a manager that need not wait for all envs is tested in the mode in which it waits for all.
 //
 // AsyncEnvManagerConformance is for managers that can return before all envs have answered.
 //
@@ -45,7 +45,7 @@ struct EnvManagerConformanceCase {
   bool one_by_one = false;
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Lets GoogleTest show the name of a case; otherwise it shows the bytes.
 inline void PrintTo(const EnvManagerConformanceCase& of_test, std::ostream* out) {
   *out << of_test.name;
 }

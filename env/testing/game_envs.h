@@ -29,8 +29,8 @@ namespace ding {
 //     role 2   is out in step 3 (truncated)
 //
 // A player sees the step, its role and whether it is in the game; its mask allows both actions up
-// to its last observation, which allows none to role 1, and none after that. A player in the game
-// gets 0.5 * action per step, besides the -1 of role 1.
+// to its last observation, and none after that. In role 1 the last observation allows no action,
+// either. A player in the game gets 0.5 * action per step, besides the -1 of role 1.
 class KnockoutEnv : public Env {
  public:
   static constexpr int kPlayers = 3;
@@ -38,8 +38,8 @@ class KnockoutEnv : public Env {
   static constexpr int64_t kSteps1 = 1;  // of role 1
   static constexpr int64_t kSteps2 = 3;
 
-  // `paid_after_the_end`: what players that are out get, which is an error of the env unless it is
-  // 0.
+  // `paid_after_the_end`: the reward of players that are out. Anything but 0 is an error of the
+  // env.
   explicit KnockoutEnv(float paid_after_the_end = 0)
       : spec_(*GameSpec(Player(), kPlayers)), paid_after_the_end_(paid_after_the_end) {}
 

@@ -1,4 +1,4 @@
-// An env for tests whose reward has several components, or, with none, is one number.
+// An env for tests whose reward has several components, or is one number.
 //
 // Episode with seed s: x and a length of 1 to 7 steps are drawn from s; the last step terminates
 // the episode if the length is odd, else truncates it. A step with action 1 adds 0.5 to x, with

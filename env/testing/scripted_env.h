@@ -91,7 +91,7 @@ struct ScriptedEnvOrders {
 
 struct ScriptedEnvScript : ScriptedEnvOrders {
   ScriptedEnvScript();
-  // The copy has a log of its own, which begins as a copy.
+  // The copy has its own log, which begins with the content of the copied log.
   ScriptedEnvScript(const ScriptedEnvScript& other);
   ScriptedEnvScript& operator=(const ScriptedEnvScript&) = delete;
   ~ScriptedEnvScript();

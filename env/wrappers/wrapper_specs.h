@@ -15,8 +15,8 @@
 
 namespace ding {
 
-// Returns the index of the observation field `name`; if it is empty, of the only field besides the
-// action mask. kNotFound and kInvalidArgument list the existing fields.
+// Returns the index of the observation field `name`. If `name` is empty, returns the index of the
+// only field besides the action mask. kNotFound and kInvalidArgument list the existing fields.
 absl::StatusOr<int> FindObsField(const EnvSpec& spec, const std::string& name);
 // Returns the spec with another field in the place of observation field `index`.
 absl::StatusOr<EnvSpec> WithObsField(const EnvSpec& spec, int index, FieldSpec field);

@@ -29,8 +29,8 @@
 // Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
 //            that miss the same chunk both read it.
 // Blocking:  Load() reads the chunks that are not in the cache one after the other. While the store
-//            is unavailable, Load() pauses and retries, `attempts` - 1 times in all; after that it reads
-//            no more chunks.
+//            is unavailable, Load() pauses and retries, `attempts` - 1 times in all; after that it
+//            reads no more chunks.
 //
 // Example:
 //   auto loader = ItemLoader::Create(store.get(), {}).value();

@@ -4,8 +4,9 @@
 //
 //     Demand() ──► LearnerDemand       NextData() ◄── LearnerData, in the order of the demands
 //     SendInfo(), SendPolicy() ──► LearnerInfo, PolicyVersion
-//     NextGroup() ──► GroupReady, then ◄── FormGroup; from then on LearnerSlave is the Rendezvous
-//     of the generation
+//     NextGroup() ──► GroupReady, then ◄── FormGroup
+//
+// From FormGroup on, the slave is the Rendezvous of the generation.
 //
 // DemandProtocol is the logic of demands and answers, without waiting. The simulation of the
 // control plane runs it, too.

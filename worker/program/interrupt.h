@@ -3,8 +3,8 @@
 // which sets a flag in the process.
 //
 //   signal ──► IsInterrupted()   polled between rounds: the run saves itself and ends
-//         └──► IsOverdue()       after kPatience, polled within a round, an evaluation, ...: it is given up
-//         └──► InterruptDeadline    after kLastPatience, of a thread that polls nothing (a long step of an env, a long
+//         └──► IsOverdue()       after kInterruptPatience, polled within a round, an evaluation, ...: it is given up
+//         └──► InterruptDeadline    after kLastInterruptPatience, of a thread that polls nothing (a long step of an env, a long
 //                                update): another thread saves what there is, and the process ends
 //
 // A second signal of the same kind ends the process at once.
