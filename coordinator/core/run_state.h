@@ -203,7 +203,7 @@ struct RunState {
     return buffer.learner().has_value() ? workers.Find(*buffer.learner()) : nullptr;
   }
 
-  // These add to the effects.
+  // These functions add to the effects.
   void Send(uint32_t worker, CoordinatorMessage message) {
     effects.messages.emplace_back(worker, std::move(message));
   }
@@ -246,16 +246,16 @@ struct RunState {
   std::map<Hello::Role, int> invalid_settings;
   // Why no worker of the role can be given a task that waits.
   std::map<Hello::Role, std::string> unmet;
-  // Keys of the chunks that were there when this coordinator began.
+  // Keys of the chunks that the store had when this coordinator began.
   std::unordered_set<std::string> recovered_keys;
   // The workers with data that wait, in the order in which the data came.
   std::vector<uint32_t> held;
-  // In lockstep: the number of the task whose rows are pushed now, later ones that are over, and
+  // In lockstep: the number of the task whose rows are pushed now, later tasks that are over, and
   // the rounds that were drawn.
   int64_t lockstep_task = 0;
   std::set<int64_t> lockstep_finished;
   int64_t lockstep_rounds = 0;
-  bool retry_held = false;    // something happened that may have made room
+  bool retry_held = false;    // an event may have made room
   int64_t retried_nanos = 0;  // when waiting data were tried last
   Effects effects;            // of the events that were applied; the driver takes them
 };
@@ -270,8 +270,8 @@ std::vector<JournalRecord> TakeRecords(RunState* run);
 // The time until the next timer event is due.
 absl::Duration TimeToNextEvent(const RunState& run);
 
-// Continues the run of the journal, if it has one. `list_keys` as in Coordinator::Parts. Call it
-// once, before the first event. After an error the journal and the data are as before.
+// Continues the run of the journal, if the journal has one. `list_keys` as in Coordinator::Parts.
+// Call it once, before the first event. After an error the journal and the data are as before.
 absl::Status Recover(
     const Journal& journal,
     const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>&
@@ -285,8 +285,8 @@ void Forget(bool keeps_data, RunState* run);
 // Returns whether a witness has this task: the commander did not give it.
 bool IsWitnessTask(const RunState& run, const std::string& task_id);
 RunStatus StatusOf(const RunState& run);
-// Removes all workers and buffers from a status that do not have this name; an empty name leaves
-// all. Learners of an aggregator are found, too.
+// Keeps only the workers and buffers with this name in a status; an empty name keeps all. Also
+// finds learners of an aggregator.
 void KeepNamed(const std::string& name, RunStatus* status);
 
 }  // namespace internal_coordinator

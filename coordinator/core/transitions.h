@@ -57,7 +57,7 @@ void DropFinishedPolicies(RunState* run);
 // Returns the buffer; makes it, with these settings, if it does not exist.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(RunState* run, const std::string& buffer_id,
                                                      std::vector<std::string> settings);
-// Have data deleted.
+// These functions delete data.
 void ForgetKeys(RunState* run, const std::vector<std::string>& keys);
 void ForgetChunks(RunState* run, const std::vector<int64_t>& chunks);
 void ForgetRemoved(RunState* run, TaskBuffer* buffer);
@@ -67,9 +67,9 @@ void ForgetUnannounced(RunState* run, const Worker& worker);
 void CountResult(RunState* run, const CollectorTask& task, const CollectorFinished& info);
 void CountEvaluation(RunState* run, const Worker& worker, const CollectorTask& task,
                      const CollectorFinished& info);
-// Asks the stoppers whether the run ends, if the last time is long enough ago.
+// Asks the stoppers whether the run ends, if it is long enough since they were last asked.
 void AskStoppersIfDue(RunState* run);
-// The time until they are asked; infinite if there are none.
+// The time until the stoppers are asked; infinite if there are none.
 absl::Duration TimeToAskStoppers(const RunState& run);
 // Finds workers for the tasks of witnesses.
 void AssignWitnesses(RunState* run);
@@ -80,7 +80,7 @@ void DropDoubted(RunState* run);
 // In claims.cc. An error is the fault of the worker that made the claim. Checks that a task claims
 // no more env steps, rows or train iterations than any worker makes in its time.
 absl::Status CheckPace(const RunState& run, const RunningTask& task, int64_t steps);
-// The highest train iteration that collectors of the policy may act by.
+// The highest train iteration whose parameters collectors of the policy may act with.
 int64_t NewestIter(const RunState& run, const std::string& policy_id);
 absl::Status CheckIter(const RunState& run, const RunningTask& task, int64_t iter);
 absl::Status CheckVersion(const RunState& run, const Worker& learner, const PolicyVersion& version,
@@ -97,7 +97,7 @@ void NoteStalls(RunState* run);
 // In operators.cc.
 absl::StatusOr<std::string> CarryOut(RunState* run, const OperatorRequest& request);
 void Drain(RunState* run, Worker* worker);
-// Tells a worker that is not needed any more to leave.
+// Tells a superfluous worker to leave.
 void LetGo(RunState* run, const Worker& worker);
 
 }  // namespace internal_coordinator

@@ -5,8 +5,8 @@
 //                               the part of a task goes when the task is over
 //   a chunk left its buffer ──► "removed/<chunk>", until the record of its push is deleted
 //
-// Each record or part has a CRC-32C, which detects damage by a disk. The records of a log that may
-// lose some (Redis) are also in memory, and are written again after a loss.
+// Each record or part has a CRC-32C, which detects damage by a disk. If a log may lose records
+// (Redis), the journal keeps them in memory, too, and writes them again after a loss.
 //
 // Ownership: owns the log.
 // Threads:   thread-compatible.
@@ -108,10 +108,10 @@ class Journal {
   std::map<int64_t, Push> pushes_;             // by their index in the log
   std::unordered_map<int64_t, int64_t> live_;  // the index of its push, for each live chunk
   std::vector<int64_t> dead_;  // indexes of pushes without a live chunk, which the log still has
-  std::optional<Addition> unknown_;  // the last call failed, and may have been written all the same
+  std::optional<Addition> unknown_;  // the last call failed, but may have been written nevertheless
 };
 
-// Encode and decode a record of the log. kDataLoss: it is no record, or damaged.
+// Encode and decode a record of the log. kDataLoss: the bytes are not a record, or are damaged.
 std::string EncodeJournalRecord(const JournalRecord& record);
 absl::StatusOr<JournalRecord> DecodeJournalRecord(absl::string_view bytes);
 

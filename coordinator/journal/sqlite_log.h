@@ -1,7 +1,7 @@
 // A log in a file of SQLite: the file, and <file>-wal beside it while it is open, which SQLite
 // applies when the file is opened again.
 //
-// The file is locked: a second Open() is refused. A file system without locks is refused, too.
+// The file is locked: a second Open() is refused. Open() also refuses a file system without locks.
 //
 // Threads: thread-compatible.
 // Errors:  as Log, except kUnavailable and kAborted; every message names the file.
@@ -93,10 +93,10 @@ class SqliteLog : public Log {
 
 // Refuses a journal that SQLite did not write, such as one of ding_worker 0.1.0, without opening
 // it. OK if there is none.
-//   kFailedPrecondition  what it is, and how to go on with its run
+//   kFailedPrecondition the message says what it is, and how to continue its run
 absl::Status CheckLogVersion(const std::string& path);
 
-// Returns the process that uses the file; nullopt: none does.
+// Returns the process that uses the file; nullopt if no process does.
 //   kFailedPrecondition  its file system has no locks
 absl::StatusOr<std::optional<int64_t>> LogFileUser(const std::string& path);
 

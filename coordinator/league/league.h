@@ -56,15 +56,15 @@ class NaiveSpPlayer {
   const ActivePlayer& state() const { return state_; }
   ActivePlayer* mutable_state() { return &state_; }
 
-  // Returns the index of the historical player that it plays next, chosen by its win rates against
-  // them; nullopt means that it plays itself.
+  // Returns the index of the historical player that the active player plays next, chosen by its win
+  // rates against the historical players; nullopt: it plays itself.
   std::optional<size_t> ChooseOpponent(absl::Span<const double> win_rates, Rng* rng) const;
 
-  // Sets the train iteration of its learner. It may be lower than before if a learner has begun
-  // again.
+  // Sets the train iteration of its learner. It may be lower than before if the learner was
+  // restarted.
   void set_train_step(int64_t train_step);
-  // Whether a snapshot is due: two phases have passed since the last one, or one phase if it beats
-  // all historical players.
+  // Whether a snapshot is due: two phases have passed since the last one, or one phase if the
+  // player beats all historical players.
   bool IsTrainedEnough(absl::Span<const double> win_rates) const;
   void NoteSnapshot() { state_.set_snapshot_step(state_.train_step()); }
 

@@ -43,7 +43,7 @@ class MachineClock : public Clock {
   int64_t ahead_;
 };
 
-// Notes which tasks are given, and whether each is over once.
+// Notes which tasks are given, and checks that each one ends exactly once.
 class CheckedCommander : public SoloCommander {
  public:
   CheckedCommander(const SoloCommander& solo, Process* process)
@@ -84,7 +84,7 @@ class CheckedCommander : public SoloCommander {
 
  private:
   void NoteOver(const std::string& task_id);
-  // Throws if the process says so.
+  // Throws if Process::user_code_fails is set.
   void MayFail() const;
 
   Process* const process_;
@@ -108,7 +108,7 @@ struct Process {
   CheckedCommander* commander = nullptr;
   std::unique_ptr<internal_coordinator::RunDriver> driver;
   std::vector<Row>
-      pushed;  // all rows that its buffer was given, in order, also by its predecessors
+      pushed;  // all rows that this process and its predecessors pushed into the buffer, in order
   bool alive = true;
   bool dies = false;             // with its next message
   bool user_code_fails = false;  // with the next call
@@ -123,7 +123,7 @@ class Coordinators {
  public:
   explicit Coordinators(World* world) : world_(world) {}
 
-  // The process that started last; null: none could yet.
+  // The process that started last; null: no process could start yet.
   const std::shared_ptr<Process>& newest() const { return newest_; }
   bool works() const { return newest_ != nullptr && newest_->works(); }
   // Whether the newest one has ended the run.
@@ -134,7 +134,7 @@ class Coordinators {
   // Stops the newest process, starts another one, and lets the first one wake up.
   void ReplaceSlow();
   void JumpClock();
-  // Somebody sends a request.
+  // An operator sends a request.
   void Operate();
   internal_coordinator::RunDriver::Result Apply(const std::shared_ptr<Process>& process,
                                                 Event* event);

@@ -28,7 +28,7 @@ struct Session {
   bool open = true;  // as the worker sees it
   bool coordinator_open = true;
   bool silent = false;          // nothing arrives any more
-  bool confused = false;        // the worker has sent what another one should have
+  bool confused = false;        // the worker has sent another worker's message
   bool waits = false;           // the coordinator takes no message now
   int64_t to_worker_nanos = 0;  // when the last message arrives
   int64_t to_coordinator_nanos = 0;
@@ -44,7 +44,7 @@ class Network {
   int Open(const std::shared_ptr<Process>& process, int agent, uint32_t worker);
   Session& session(int index) { return sessions_[static_cast<size_t>(index)]; }
   const std::vector<Session>& sessions() const { return sessions_; }
-  // Makes all messages take longer by so much.
+  // Adds this delay to all messages.
   void AddDelay(int64_t nanos) { mean_delay_ += nanos; }
 
   void Send(int session, WorkerMessage message);
@@ -52,7 +52,7 @@ class Network {
   // Lets the coordinator take the messages that wait.
   void TakeInbox(int session);
   void TakeInboxes(const Process* process);
-  // The coordinator is done with the data of a worker, which waited.
+  // The coordinator is done with the data of a worker; the data had to wait.
   void EndWait(const Process* process, uint32_t worker);
 
   void Cut(int session, bool half_open);

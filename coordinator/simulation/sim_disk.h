@@ -20,13 +20,13 @@ namespace ding {
 
 class SimDisk {
  public:
-  // With `syncs` every commit is synced before it returns, otherwise every eighth one is.
+  // With `syncs`, every commit is synced before it returns; without it, every eighth commit is.
   explicit SimDisk(bool syncs) : syncs_(syncs) {}
 
   // Opens the log for a process, which ends the epoch of the process before.
   std::unique_ptr<Log> OpenLog();
   void set_full(bool full) { full_ = full; }
-  // Returns whether something is lost.
+  // Returns whether commits were lost.
   bool LosePower();
   // The epoch of the process that opened the log last.
   int64_t epoch() const { return epoch_; }

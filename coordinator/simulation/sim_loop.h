@@ -59,7 +59,7 @@ class SimLoop {
   }
   bool empty() const { return queue_.empty(); }
 
-  // Adds to the digest of all that happens.
+  // Adds `what` to the digest of all events.
   void Note(uint64_t what) {
     result_.digest = (result_.digest ^ what) * 0x9E3779B97F4A7C15;
     result_.digest ^= result_.digest >> 29;

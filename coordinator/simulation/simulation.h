@@ -1,7 +1,7 @@
 // Runs a whole control plane in one thread on a virtual clock: the coordinator's real state
 // machine, driver and journal, with models of its collectors, its learner, operators, the store,
-// the network and the disk. Faults happen at random moments. After every step the world is checked
-// against what must always hold.
+// the network and the disk. Faults happen at random moments. After every step the simulation checks
+// its invariants (invariants.h).
 //
 //     seed ──► faults, delays ──► [ workers ◄─ network ─► RunDriver ◄─► Journal ◄─► disk ] ──► a broken rule, or none
 //
@@ -59,7 +59,8 @@ struct SimulationResult {
 
 SimulationResult Simulate(const SimulationOptions& options);
 
-// Leaves out as many faults of a run that breaks a rule as it can, so that it breaks the same rule.
+// Returns options for the smallest run that it finds and that breaks the same rule: it leaves out
+// faults of a run that breaks a rule, as long as that rule is still broken.
 SimulationOptions Shrink(SimulationOptions options);
 
 }  // namespace ding

@@ -49,7 +49,7 @@ struct Agent {
   uint32_t last_data_number = 0;              // the worker's number then
   bool busy = false;                          // something is scheduled for it
   int demands_under_way = 0;
-  std::deque<std::pair<uint64_t, std::string>> drawn;  // batches that are to be read, by answer
+  std::deque<std::pair<uint64_t, std::string>> drawn;  // unread batches, by answer
   uint64_t version =
       0;  // of the policy: the next one of a learner, the one that a collector acts by
 };
@@ -64,7 +64,7 @@ class Workers {
   void Supervise();
   const std::vector<Agent>& agents() const { return agents_; }
 
-  // Lets those join that have no session.
+  // Lets the workers without a session join.
   void ConnectAll();
   void Receive(int session, const CoordinatorMessage& message);
   void NoteSessionLost(int session, const std::string& why);
@@ -74,7 +74,7 @@ class Workers {
   void Stop(int agent);
   // A collector sends its last data again.
   void RepeatData(int agent);
-  // Says who waits for what.
+  // Adds to the trace which worker waits for what.
   void TraceStatus() const;
 
  private:

@@ -7,8 +7,8 @@
 //              bad ──Leave──► (gone)           the rows of a bad chunk stay in the buffer until its
 //                                              rules evict them, and are not drawn meanwhile
 //
-// A chunk that has left may be in the answers to all demands whose drawing began before. So it
-// waits until these are read, but not for later demands:
+// A chunk that has left may be in the answers to all demands whose drawing began before. So the
+// chunk waits until these answers are read, but not for later demands:
 //
 //     BeginDraw(1)   BeginDraw(2)   Leave(chunk 7)   BeginDraw(3)   Read(2)
 //     ─────┴──────────────┴───────────────┴───────────────┴────────────┴───► TakeDeletable: 7
@@ -37,7 +37,7 @@ class BufferChunks {
  public:
   enum class Marked {
     kUnknown,  // no chunk of this buffer, or it was marked before
-    kHeld,     // its data are to be deleted now
+    kHeld,     // the caller deletes its data now
     kLeft,     // it has left the buffer, and TakeDeletable() will return it
   };
 

@@ -12,8 +12,9 @@ namespace ding {
 struct LearningRounds {
   int64_t rows = 0;            // items of a round, at least 1
   int64_t hand_over_rows = 0;  // items that a collector usually hands over together, at least 1
-  // How many rounds are collected while the learner learns. Their policy is that many versions
-  // older than the learner's. With 0, collectors wait until the learner demands a round.
+  // How many rounds are collected while the learner learns. Rows are collected by a policy that is
+  // this many versions older than the learner's. With 0, collectors wait until the learner demands
+  // a round.
   int64_t ahead = 1;
 };
 

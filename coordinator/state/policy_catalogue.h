@@ -7,7 +7,7 @@
 //
 // Ownership: a value of the coordinator. It deletes nothing: it returns the keys to delete.
 // Threads:   thread-compatible.
-// Errors:    CheckNext() alone returns one, and changes nothing.
+// Errors: only CheckNext() returns an error, and it changes nothing.
 #ifndef DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_
 #define DING_WORKER_COORDINATOR_STATE_POLICY_CATALOGUE_H_
 
@@ -37,7 +37,7 @@ class PolicyCatalogue {
   uint64_t Newest(const std::string& policy_id) const { return Find(policy_id).newest(); }
   // The highest train iteration of its versions. Collectors cannot act by a newer one.
   int64_t NewestIter(const std::string& policy_id) const { return Find(policy_id).newest_iter(); }
-  // Null if no version of it is stored. Valid until the next change.
+  // Null if no version of the policy is stored. Valid until the next change.
   const PolicyVersion* NewestStored(const std::string& policy_id) const;
   // Null if that version is not stored. Valid until the next change.
   const PolicyVersion* FindStored(const std::string& policy_id, uint64_t version) const;

@@ -87,7 +87,7 @@ class RunProgress {
   const Budgets budgets_;
   const Clock* const clock_;
   bool started_ = false;
-  int64_t start_nanos_ = 0;                  // when this coordinator would have begun the whole run
+  int64_t start_nanos_ = 0;                  // as if this coordinator had run it all
   int64_t elapsed_before_nanos_ = 0;         // the time under earlier coordinators
   std::optional<int64_t> collecting_nanos_;  // when the first collecting task started
   std::optional<int64_t> end_nanos_;

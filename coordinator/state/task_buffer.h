@@ -42,8 +42,8 @@
 
 namespace ding {
 
-// Returns the chunks of `items`, each once, in the order of their numbers.
-// Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
+// Returns the chunks of `items`, each once, in the order of their numbers. Consecutive items of a
+// chunk may share `overlap` rows, but not the first row.
 //   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in
 //                     common; a row number that no chunk has
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
@@ -53,8 +53,8 @@ class TaskBuffer {
  public:
   struct Limits {
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // The number of first rows, for which collectors act at random. No row is drawn before they are
-    // pushed, and they do not count in the replay ratio.
+    // The number of first rows, which are collected with random actions. No row is drawn before
+    // they are pushed, and they do not count in the replay ratio.
     int64_t random_rows = 0;
     std::optional<LearningRounds> rounds;  // for an on-policy policy
   };
@@ -119,7 +119,7 @@ class TaskBuffer {
   // The worker that runs the task of the learner.
   std::optional<uint32_t> learner() const { return learner_; }
   void set_learner(uint32_t worker) { learner_ = worker; }
-  // Drops the demands of the learner; the next learner numbers its own from 1.
+  // Drops the demands of the learner; the next learner numbers its demands from 1.
   void ForgetLearner();
 
   // Appends a demand of the learner.
@@ -148,7 +148,7 @@ class TaskBuffer {
   void FillStatus(BufferStatus* status) const;
 
  private:
-  // Lowers demand->batches to those that the replay ratio allows now.
+  // Lowers demand->batches to the number that the replay ratio allows now.
   //   kFailedPrecondition  it allows none
   absl::Status CheckRatio(LearnerDemand* demand);
 

@@ -65,7 +65,7 @@ class TaskQueue {
   const std::deque<Waiting>& For(Hello::Role role) const {
     return role == Hello::LEARNER ? learners_.tasks : collectors_.tasks;
   }
-  // Removes the tasks for this role for which `take` returns true. Meanwhile `take` may add others.
+  // Removes the tasks for this role for which `take` returns true. `take` may add other tasks.
   void TakeIf(Hello::Role role, absl::FunctionRef<bool(const StartTask& task)> take) {
     Line& line = role == Hello::LEARNER ? learners_ : collectors_;
     std::deque<Waiting> waiting;

@@ -33,8 +33,8 @@
 namespace ding {
 namespace internal_coordinator {
 
-// At most so many env steps count per row. One step per row would be too few: in a game against an
-// older player only every second step has a row, and an env may drop episodes.
+// At most this many env steps count per row. One step per row would be too few: in a game against
+// an older player only every second step has a row, and an env may drop episodes.
 inline constexpr int64_t kStepsPerRow = 4;
 
 struct RunningTask {
@@ -43,7 +43,7 @@ struct RunningTask {
   std::shared_ptr<TaskBuffer> buffer;
   int64_t steps = 0;        // the env steps that a collector claims, or the step of the learner
   int64_t rows = 0;         // how many rows a collecting task has pushed
-  bool holds_back = false;  // a collecting task waits to go on (TaskBuffer::CheckGoOn)
+  bool holds_back = false;  // a collecting task waits until it may continue (TaskBuffer::CheckGoOn)
   // The following are for learners.
   int64_t policy_iter = -1;  // the train iteration of the version that it published last
   // The first and the newest train iteration in its messages; -1: there was none.
@@ -61,7 +61,7 @@ struct RunningTask {
   bool learns() const { return start.has_learner(); }
   // Whether it collects rows, and does not evaluate.
   bool collects() const { return start.has_collector() && !start.collector().eval_flag(); }
-  // Returns the env steps that count for the run, if the task has pushed so many rows.
+  // Returns the env steps that count for the run if the task has pushed `pushed_rows` rows.
   int64_t StepsWith(int64_t pushed_rows) const {
     return collects() ? std::min(steps, kStepsPerRow * pushed_rows) : 0;
   }
@@ -130,14 +130,14 @@ class WorkerRoster {
     last_number_ = std::max(last_number_, number);
     earlier_number_ = last_number_;
   }
-  // Returns whether this coordinator may have given that number. After a power loss an earlier one
-  // may have, too.
+  // Returns whether this coordinator may have given that number. After a power loss an earlier
+  // coordinator may have given it, too.
   bool MayHaveGiven(uint32_t number) const { return number > earlier_number_; }
-  // The worker must not be here. It is not free yet.
+  // Adds a worker, which must not be in the roster yet. SetFree() then makes it free.
   Worker* Add(uint32_t id, const Hello& hello, const std::string& peer, int64_t now_nanos);
   void Remove(Worker* worker);
 
-  // Returns null if the worker is not here.
+  // Returns null if the worker is not in the roster.
   Worker* Find(uint32_t id);
   const Worker* Find(uint32_t id) const;
   // Iterate over the workers in the order of their numbers.
@@ -158,9 +158,9 @@ class WorkerRoster {
   // Returns whether a worker of the role was ever assigned.
   bool HasAssigned(Hello::Role role) const { return assigned_.count(role) > 0; }
   // If no worker of the role has the resources of the task, returns a sentence with the needed
-  // resources, by the names of the config's fields, and those of the best worker. Workers with a
-  // task count, draining ones do not. Returns nullopt if a worker has enough, or if there is no
-  // worker of the role.
+  // resources, by the names of the config's fields, and the resources of the best worker. Workers
+  // with a task count, draining ones do not. Returns nullopt if a worker has enough, or if there is
+  // no worker of the role.
   std::optional<std::string> WhyUnmet(const StartTask& task) const;
 
   // Returns whether a worker runs the task.
@@ -203,12 +203,12 @@ class WorkerRoster {
   std::map<int64_t, Worker*> free_;  // by the order in which they became free
   int64_t frees_ = 0;
   std::set<Hello::Role> assigned_;
-  int draining_ = 0;  // how many workers are
+  int draining_ = 0;  // how many workers are draining
   uint32_t last_number_ = 0;
   uint32_t earlier_number_ = 0;  // the last one that earlier coordinators are known to have given
   int64_t joined_ = 0;
   int64_t lost_ = 0;
-  // Those that were draining under an earlier coordinator, and have not joined again yet.
+  // The workers that were draining under an earlier coordinator and have not joined again yet.
   std::set<NameAndPid> were_draining_;
   std::map<NameAndPid, SentAway> sent_away_;
 };

@@ -185,7 +185,7 @@ class KeepingCommander : public SoloCommander {
   PolicyVersion first_;
 };
 
-// A SoloCommander that gives its collecting tasks more.
+// A SoloCommander that adds settings to its collecting tasks.
 class SettingCommander : public SoloCommander {
  public:
   SettingCommander(const SoloCommander& solo, std::function<void(CollectorTask*)> prepare)

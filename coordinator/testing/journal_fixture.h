@@ -71,7 +71,7 @@ inline std::vector<std::string> Read(const Journal& journal) {
   return said;
 }
 
-// A folder of its own for the test, which is removed with it.
+// A folder for one test. The destructor removes it.
 class Folder {
  public:
   Folder() {

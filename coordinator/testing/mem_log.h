@@ -1,5 +1,5 @@
 // A log in memory, for tests: a naive model of a log, which can be made to fail.
-// What is in `MemLogData` outlives the log, as a file does.
+// The content of `MemLogData` outlives the log, as a file does.
 //
 // Threads: set_status() is thread-safe; one thread at a time calls the rest.
 #ifndef DING_WORKER_COORDINATOR_TESTING_MEM_LOG_H_
@@ -97,8 +97,8 @@ class MemLog : public Log {
   Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool makes_ ABSL_GUARDED_BY(mutex_) = false;
-  bool repeats_ = false;  // whether the next change is that of the last call
-  bool made_ = false;     // whether that one was made
+  bool repeats_ = false;  // whether the next change is a repetition of the last call
+  bool made_ = false;     // whether the change of the last call was made
 };
 
 }  // namespace ding

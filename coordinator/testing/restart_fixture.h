@@ -93,7 +93,7 @@ struct PlayedWorker {
   int64_t steps = 0;      // of its task
 };
 
-// Where the journal is: in a file, or in a log that may lose something, as Redis.
+// Where the journal is: in a file, or in a log that may lose records, as Redis does.
 enum class JournalMedium { kFile, kMem };
 // Returns "InFile" or "InMemory", for the names of tests.
 std::string JournalMediumName(const testing::TestParamInfo<JournalMedium>& info);
@@ -112,7 +112,7 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   RestartTest();
   ~RestartTest() override;
 
-  // What a journal is made of.
+  // The content of a journal.
   struct SavedJournal {
     std::map<std::string, std::string> files;  // contents by name
     MemLogData log;
@@ -125,7 +125,7 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
   virtual std::unique_ptr<BaseCommander> MakeCommander();
   // Starts a coordinator, which continues the run of the journal, if there is one.
   absl::Status Begin();
-  // Ends the coordinator as SIGKILL does: what it would do or write at its end does not happen.
+  // Ends the coordinator as SIGKILL does: it does and writes nothing at its end.
   void Kill();
   Coordinator* coordinator() { return life_->coordinator.get(); }
 
@@ -159,8 +159,8 @@ class RestartTest : public testing::TestWithParam<JournalMedium> {
 
   // Returns the rows in the buffer, oldest chunk first.
   std::vector<ChunkRow> Rows();
-  // Returns what the model says of the buffer: the newest rows of all that were acknowledged, as
-  // many as it holds.
+  // Returns the rows that the model expects in the buffer: the newest acknowledged rows, up to the
+  // buffer's capacity.
   std::vector<ChunkRow> ExpectedRows() const;
   // Expects that the store soon has the data of these rows and no others.
   void ExpectDataOf(const std::vector<ChunkRow>& rows);

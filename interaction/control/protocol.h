@@ -18,7 +18,7 @@
 namespace ding {
 
 // The major number is raised when an older side could misunderstand a message. The minor number is
-// raised when an older side can ignore what is new.
+// raised for additions that an older side can ignore.
 inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 

@@ -10,8 +10,9 @@
 //
 // - The lease. Every frame renews it, and a frame is sent at least every lease / 4. A side that has
 //   heard nothing for the length of the lease ends the session for good, even if it was stopped
-//   (SIGSTOP) for that long and finds frames waiting when it wakes. So while a session lives, its
-//   side has not been replaced, except during a time that its own clock does not count.
+//   (SIGSTOP) for that long and finds frames waiting when it wakes. So while a session lives on one
+//   side, no other process has replaced that side, except during a time that its own clock does not
+//   count.
 // - The window: messages and bytes under way, that is sent and not yet received by the peer's user.
 //   Send() waits for room. The receiver announces how many bytes it accepts: few until Admit(). A
 //   peer that exceeds its window ends the session. Frames are taken from the connection at once, so
@@ -104,7 +105,7 @@ class SessionBudget {
 };
 
 struct SessionOptions {
-  // The session ends after so long without a sign of life; at least kMinSessionLease.
+  // The session ends after this time without a sign of life; at least kMinSessionLease.
   absl::Duration lease = absl::Seconds(5);
   // Messages that may be under way, at least 1. The same on both sides.
   int window = 256;
@@ -171,7 +172,7 @@ class Session {
   // Ends the session; may be repeated. The peer is told the reason, up to 4 kB of it, behind what
   // was sent before. Waits at most a second and a half until the connection has taken it.
   void Close(absl::string_view reason);
-  // The same without waiting. Close() must be called later; the destructor does so, too.
+  // Does the same without waiting. Close() must be called later; the destructor also calls it.
   void BeginClose(absl::string_view reason);
 
   // Sets the lease, at least kMinSessionLease. A joining worker learns it from the other side.
@@ -259,7 +260,7 @@ class Session {
   std::string frame_
       ABSL_GUARDED_BY(mutex_);  // encoded; not empty if the connection had no room for it
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;           // a thread is in Flush()
-  bool send_more_ ABSL_GUARDED_BY(mutex_) = false;         // another one has called it meanwhile
+  bool send_more_ ABSL_GUARDED_BY(mutex_) = false;         // another thread called it
   uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;              // the last number
   std::deque<int64_t> under_way_ ABSL_GUARDED_BY(mutex_);  // costs of what the peer has not taken
   int64_t under_way_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -47,7 +47,7 @@ class WorkerSession : public Session {
   absl::Status Send(const WorkerMessage& message, absl::Duration timeout) {
     return Session::Send(message.SerializeAsString(), timeout);
   }
-  // Has these errors, too:
+  // Returns the errors of Session::Receive(), and
   //   kInvalidArgument    the coordinator sent bytes that are not a message
   //   kResourceExhausted  its message would take too much memory (protocol.h)
   absl::StatusOr<CoordinatorMessage> Receive(absl::Duration timeout);

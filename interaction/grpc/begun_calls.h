@@ -51,7 +51,8 @@ class Refusal final : public grpc::ServerBidiReactor<link::Frames, link::Frames>
   void OnDone() override { delete this; }
 };
 
-// Answers calls of methods that Link does not have. Without it, gRPC would keep these calls open.
+// Answers calls of methods that Link does not have. Without UnknownMethods, gRPC would keep these
+// calls open.
 class UnknownMethods final : public grpc::CallbackGenericService {
  public:
   explicit UnknownMethods(std::function<void(const std::string& peer)> count)

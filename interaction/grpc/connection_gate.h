@@ -6,10 +6,10 @@
 //          closed                    cut
 //
 // The bounds keep a part of the process's descriptors free for files. When there are too many
-// connections of one kind, the address with most of them loses one: the oldest silent one, or any
-// unproven one. An honest peer speaks at once and is proven within milliseconds, so it seldom loses
-// its connection, even if all peers have the same address. A proven connection is never closed to
-// make room.
+// connections of one kind, the address with the most of them loses one connection: the oldest
+// silent one, or any unproven one. An honest peer speaks at once and is proven within milliseconds,
+// so it seldom loses its connection, even if all peers have the same address. A proven connection
+// is never closed to make room.
 //
 // A connection that begins more calls than its allowance, or sends too much before it is proven, is
 // cut. For some time the connections of its address are then passed on one after another, with
@@ -77,17 +77,18 @@ class ConnectionGate {
   // Begins to accept. At most once.
   //   kResourceExhausted  the system refuses a thread
   absl::Status Start(Backend backend);
-  // Returns when somebody else can listen there. Cuts unproven connections. Proven ones go on, and
-  // the gate goes on watching them. May be repeated.
+  // Returns when another process can listen at the address. Cuts unproven connections. Proven ones
+  // go on, and the gate goes on watching them. May be repeated.
   void StopListening();
 
-  // The port it listens on; for port 0, the port that the machine has chosen.
+  // The port that the gate listens on; for port 0, the port that the machine has chosen.
   int port() const;
 
   // Counts a call of `peer` ("127.0.0.1:41234") that has arrived, whether or not it is admitted
   // later. Returns false if it exceeds the allowance; the connection is then cut.
   bool CountCall(const std::string& peer);
-  // Admits a call of `peer`: its connection is proven from now on. `known`: by a token.
+  // Admits a call of `peer`: its connection is proven from now on. `known`: whether the peer has
+  // shown a token.
   //   kFailedPrecondition  an earlier call was admitted; the connection is cut
   //   kResourceExhausted   the bound on proven connections is reached
   //   kUnavailable         the connection was cut

@@ -3,9 +3,11 @@
 // which sets a flag in the process.
 //
 //   signal ──► IsInterrupted()   polled between rounds: the run saves itself and ends
-//         └──► IsOverdue()       after kInterruptPatience, polled within a round, an evaluation, ...: it is given up
-//         └──► InterruptDeadline    after kLastInterruptPatience, of a thread that polls nothing (a long step of an env, a long
-//                                update): another thread saves what there is, and the process ends
+//         └──► IsOverdue()       after kInterruptPatience; polled within a round or an
+//         │                      evaluation, which is then given up
+//         └──► InterruptDeadline after kLastInterruptPatience, if the thread polls nothing (a long
+//                                step of an env, a long update): another thread saves the last
+//                                safe point, and the process ends
 //
 // A second signal of the same kind ends the process at once.
 //
