@@ -51,14 +51,14 @@ struct CheckpointComponent {
   std::function<absl::Status(StateWriter*)> save;
 };
 
-// What the manifest says, which a reader can look at before it loads a component.
+// The content of the manifest. A reader can look at it before it loads a component.
 struct CheckpointInfo {
   std::string kind;                           // what the checkpoint is for, as its writer calls it
   std::map<std::string, std::string> fields;  // any text
 };
 
 // Writes all components and the manifest; the parent folder of `path` must exist.
-//   kInvalidArgument     the name of a component cannot be that of a file, or occurs twice; a text
+//   kInvalidArgument     a component's name cannot be a file name, or occurs twice; a text
 //                        is not UTF-8
 //   kFailedPrecondition  there is something at `path` that is not a checkpoint
 //   kResourceExhausted   the disk is full
@@ -67,8 +67,8 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info
                              absl::Span<const CheckpointComponent> components);
 
 // Returns the folder of the checkpoint that a person means by `path`: `path` itself, or its
-// ckpt/ckpt_best or ckpt_best if it is the folder of a run or of a run's checkpoints. `path`, too,
-// if there is none of these.
+// ckpt/ckpt_best or ckpt_best if it is the folder of a run or of a run's checkpoints. Returns
+// `path` if there is none of these folders.
 std::string CheckpointFolder(const std::string& path);
 
 class CheckpointReader {

@@ -1,6 +1,6 @@
-// Tasks with a goal: what the fields of their observations are called, and the reward of being
-// there. Envs write them, and hindsight replay reads them: it puts a goal that was reached into the
-// place of the one that was asked for, and computes the reward anew.
+// Tasks with a goal: the names of their observation fields, and the reward at the goal. Envs write
+// these fields, and hindsight replay reads them: it replaces the desired goal by a goal that was
+// reached, and computes the reward anew.
 //
 //     obs/observation     float32[N]  what the agent sees without the goal
 //     obs/achieved_goal   float32[G]  where it is, in the terms of a goal
@@ -26,7 +26,7 @@ inline constexpr absl::string_view kGoalObservationField = "obs/observation";
 inline constexpr absl::string_view kAchievedGoalField = "obs/achieved_goal";
 inline constexpr absl::string_view kDesiredGoalField = "obs/desired_goal";
 
-// What an env says that it rewards a step with that leads to `achieved` if `desired` is the goal.
+// The reward that an env gives for a step that leads to `achieved` if `desired` is the goal.
 struct GoalReward {
   std::vector<float> achieved;
   std::vector<float> desired;

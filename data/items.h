@@ -52,9 +52,9 @@ struct ItemSequences {
   // Whether items may be shorter than `length`: padding fills them up when their rows are read.
   bool padding = false;
 
-  // From the first row of a sequence to that of the next one.
+  // The rows from the beginning of a sequence to the beginning of the next one.
   int64_t period() const { return length - overlap; }
-  // Whether an item may have so many rows.
+  // Whether an item may have `rows` rows.
   bool Allows(int64_t rows) const {
     return rows == length || (rows >= 1 && (whole_episodes || (padding && rows < length)));
   }

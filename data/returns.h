@@ -47,8 +47,8 @@ struct NStepReturn {
 NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
                                double gamma);
 
-// The same for rewards of R components, each by itself: `rewards` is [T, R] and `sums` [R], which
-// gets the sums. Returns discount and steps, which all components share; its `reward` is 0.
+// Does the same for each of the R components of a reward: `rewards` is [T, R], and the sums go to
+// `sums` [R]. Returns discount and steps, which all components share; its `reward` is 0.
 NStepReturn ComputeNStepReturns(absl::Span<const float> rewards, SegmentEnd end, int64_t n,
                                 double gamma, absl::Span<float> sums);
 

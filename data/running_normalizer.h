@@ -47,7 +47,7 @@ class RunningNormalizer {
   int64_t width() const { return static_cast<int64_t>(mean_.size()); }
   int64_t count() const { return count_; }
   absl::Span<const double> mean() const { return mean_; }
-  // What Normalize() multiplies a difference from the mean by.
+  // The factors by which Normalize() multiplies differences from the mean.
   absl::Span<const double> scale() const { return scale_; }
   double Variance(int64_t column) const;
 

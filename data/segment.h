@@ -16,7 +16,7 @@
 // so the value of final_obs is part of its returns; the bootstrap value of a terminated episode is
 // 0.
 //
-// Ownership: a value that shares its blocks.   Threads: do not change it after you passed it on.
+// Ownership: a value that shares its blocks. Threads: do not change a value after you passed it on.
 #ifndef DING_WORKER_DATA_SEGMENT_H_
 #define DING_WORKER_DATA_SEGMENT_H_
 

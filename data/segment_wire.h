@@ -34,8 +34,8 @@
 
 namespace ding {
 
-// The encoded data in pieces, for a write that gathers them: columns are not copied. It can be
-// moved, but not copied, because the pieces point into it.
+// The encoded data in pieces, for a write that gathers them: columns are not copied. The object can
+// be moved, but not copied, because the pieces point into it.
 class EncodedSegments {
  public:
   // `data` must be valid (ValidateSegments()), with steps of at least 0. Other data, and a lack of

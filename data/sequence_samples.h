@@ -12,9 +12,9 @@
 // its last rows if they are fewer than T, also where the segment was cut because the collect ended.
 //
 // The samples [N * T] are sequences (Batch::AsSequences()) with all columns of the rows, and column
-// "mask" (data/sample_columns.h). Each sample is a segment of the result; that of a padded sample
-// counts the padding. DI-engine pads with transitions of zeros; copies stay within the bounds of
-// every space.
+// "mask" (data/sample_columns.h). Each sample is a segment of the result; the segment of a padded
+// sample includes the padding. DI-engine pads with transitions of zeros; copies stay within the
+// bounds of every space.
 //
 // Ownership: owns pools of blocks; the result shares its blocks with nobody.
 // Threads:   thread-compatible.
@@ -38,7 +38,7 @@
 
 namespace ding {
 
-// What becomes of the rest of a segment.
+// What happens to the rest of a segment.
 enum class LastSample : uint8_t {
   kNullPadding = 0,  // a sample that is filled up with copies of its last row
   kLast = 1,         // a sample of the last T rows; of fewer rows than T, as kNullPadding

@@ -33,14 +33,14 @@ class SqliteLog : public Log {
   // Opens the file, or creates it.
   //   kNotFound            there is no file, and must_exist is set
   //   kDataLoss            the file is damaged; the message says what to do
-  //   kFailedPrecondition  it is no log, of another run or version, or in use, or its file system
-  //                        has no locks
+  //   kFailedPrecondition  it is not a log, is of another run or version, or is in use, or its
+  //                        file system has no locks
   //   kInvalidArgument     the path is not a regular file
   static absl::StatusOr<std::unique_ptr<SqliteLog>> Open(const std::string& path,
                                                          const LogOptions& options);
   // Opens a copy of the file `name`, which may be damaged, to read its whole records.
   //   kDataLoss            nothing of it can be read
-  //   kFailedPrecondition  it is no log, or of another version
+  //   kFailedPrecondition  it is not a log, or is of another version
   static absl::StatusOr<std::unique_ptr<SqliteLog>> OpenCopy(const std::string& copy,
                                                              const std::string& name);
   SqliteLog(const SqliteLog&) = delete;

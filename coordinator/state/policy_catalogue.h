@@ -53,8 +53,8 @@ class PolicyCatalogue {
   }
 
   // Checks a version that a learner wants to publish.
-  //   kInvalidArgument  its number is not above the last one, or is far above it; or its key is not
-  //                     `key`
+  //   kInvalidArgument  its number is not above the last number, or is far above it; or its key is
+  //                     not `key`
   absl::Status CheckNext(const PolicyVersion& version, const std::string& key) const;
   void Publish(const PolicyVersion& version);
 

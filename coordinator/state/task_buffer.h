@@ -44,8 +44,8 @@ namespace ding {
 
 // Returns the chunks of `items`, each once, in the order of their numbers. Consecutive items of a
 // chunk may share `overlap` rows, but not the first row.
-//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in
-//                     common; a row number that no chunk has
+//   kInvalidArgument  `worker` did not make one of the chunks; two items of a chunk share more
+//                     rows; a row number that no chunk has
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
                                               int64_t overlap = 0);
 

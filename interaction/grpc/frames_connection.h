@@ -121,7 +121,7 @@ class FramesConnection : public Connection {
   bool ReadsOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the messages of incoming_ to received_. Returns an error if they break the protocol.
   absl::Status TakeFrames() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the first or the next part of a message; `rest` bytes of it are still to come.
+  // Takes the first or the next part of a message; `rest` bytes of the message are still to come.
   absl::Status TakePart(std::string part, uint64_t rest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSize(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Disconnect(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

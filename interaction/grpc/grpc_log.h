@@ -2,8 +2,8 @@
 // gRPC writes a line to stderr for each handshake that fails, so a peer could fill the log by
 // starting many handshakes.
 //
-//   gRPC ──► error, error, error ... ──► at most one in each second, with the number of those left out
-//   listener ──► refused, cut ... ─────► the same
+//   gRPC ──► error, error, error ... ──► at most one in each second, with the number of dropped
+//   lines listener ──► refused, cut ... ─────► the same
 //
 // Threads: thread-safe.
 //
@@ -20,11 +20,11 @@
 
 namespace ding {
 
-// Sends all log lines of gRPC in this process to `say` from now on, which is called from any
-// thread. Errors are limited as described above; lines that were asked for with GRPC_VERBOSITY are
-// not. From version 1.65 on, gRPC logs by Abseil: `say` then gets all lines that this process logs
-// by absl/log, and none of them goes to stderr any more. This calls absl::InitializeLog(). main()
-// calls this once, before it makes any connection.
+// From now on passes all log lines of gRPC in this process to `say`; any thread may call `say`.
+// The rate of errors is limited as described above; the rate of lines that GRPC_VERBOSITY asks for
+// is not. From version 1.65 on, gRPC logs by Abseil: `say` then gets all lines that this process
+// logs by absl/log, and none of them goes to stderr any more. This calls absl::InitializeLog().
+// main() calls this once, before it makes any connection.
 void ReportGrpcErrors(std::function<void(const std::string& line)> say,
                       const Clock* clock = Clock::Real());
 

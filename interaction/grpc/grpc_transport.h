@@ -19,8 +19,8 @@
 //            again.
 // Threads:   a few threads of gRPC for all connections of the process, and one for each listener.
 // Blocking:  Close() of a connection waits up to a second for the peer to receive sent messages.
-// Bounds:    connection_gate.h limits the number of connections, what they may do before they have
-//            shown a token, and the number of calls they may make.
+// Bounds:    connection_gate.h limits the number of connections, their actions before they have
+//            shown a token, and the number of their calls.
 // Errors:    a peer that disappears without closing (a machine that hangs) is noticed after two
 //            periods of kKeepAlive. A peer that does not speak link.proto is disconnected.
 //            Connect() retries until its deadline when 128 peers already wait to be accepted, or
@@ -81,7 +81,7 @@ class GrpcTransport : public Transport {
     std::string target_and_credentials;
     std::shared_ptr<grpc::Channel> channel;
   };
-  // Returns the unfinished channel for the same target and credentials, or nullptr. Drops those
+  // Returns the unfinished channel for the same target and credentials, or nullptr. Drops channels
   // that have ended.
   std::shared_ptr<grpc::Channel> TakeUnfinished(const std::string& target_and_credentials);
 

@@ -1,4 +1,4 @@
-// Addresses of a link, and the sockets that listen on them. Addresses are those of
+// Addresses of a link, and the sockets that listen on them. Addresses have the forms of
 // grpc_transport.h: "127.0.0.1:50051", "[::1]:50051", "trainer.lan:50051".
 //
 // Threads: thread-safe (pure functions).
@@ -33,7 +33,7 @@ struct LinkAddress {
   Kind kind = Kind::kV4;
 };
 
-// Returns kInvalidArgument if `address` has none of these forms.
+// Returns kInvalidArgument if `address` has none of the forms above.
 absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address);
 
 // The TCP sockets of a ConnectionGate: listening, the name of a socket's other end, and the ways to
@@ -42,7 +42,7 @@ absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address);
 // A socket's other end.
 struct Remote {
   std::string peer;     // "127.0.0.1:41234", "[::1]:41234"
-  std::string address;  // whose connections are counted together: all of an IPv6 network of 64 bits
+  std::string address;  // its connections are counted together; for IPv6, the network of 64 bits
 };
 
 Remote RemoteOf(const sockaddr_storage& storage);
@@ -64,8 +64,8 @@ int64_t ReceivedBytes(int fd);
 // Lets the kernel receive `bytes` ahead, as far as the machine's limits allow that.
 void SetReceiveBytes(int fd, int bytes);
 
-// Ends a connection whose descriptor somebody else owns, and drops received bytes that were not
-// read yet. The descriptor stays open.
+// Ends a connection without closing its descriptor, which the caller need not own. Drops received
+// bytes that were not read yet.
 void CutSocket(int fd);
 // Closes without waiting until the peer has taken or sent anything.
 void CloseAtOnce(int fd);

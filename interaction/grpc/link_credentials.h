@@ -1,5 +1,6 @@
-// The credentials of one side of a gRPC link: those that it shows, and those that it requires. They
-// are read from the files of GrpcTransportOptions, and checked.
+// The credentials of one side of a gRPC link: the credentials that the side shows, and the
+// credentials that it requires of its peer. The functions read them from the files of
+// GrpcTransportOptions and check them.
 //
 //   tls_ca ────────► the authorities that must have signed a peer's certificate
 //   tls_cert, _key ► the certificate that is shown to peers

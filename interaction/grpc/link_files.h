@@ -33,7 +33,7 @@ enum class CertificateUse { kListener, kCaller };
 absl::Status CheckAuthorities(const PemFile& ca, absl::Time now);
 
 // Checks that the certificate in `cert` belongs to `key`, is valid at `now` and is made for `use`.
-// It is the first certificate of the file; those that follow lead to the authority.
+// It is the first certificate of the file; the certificates after it lead to the authority.
 absl::Status CheckOwnCertificate(const PemFile& cert, const PemFile& key, CertificateUse use,
                                  absl::Time now);
 

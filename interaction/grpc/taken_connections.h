@@ -1,5 +1,5 @@
 // The connections that a gRPC server has taken over from its ConnectionGate. Counts their calls,
-// and cuts those that exceed a bound.
+// and cuts connections that exceed a bound.
 //
 //   Add ──► unproven ──LetIn──► proven ──► ended: forgotten by Sweep
 //              │                   │
@@ -9,8 +9,8 @@
 // cut as a flood: for some time after that, the connections of its address are passed on one after
 // another, with pauses (IsItsTurn). A cut connection is counted until the server has closed it.
 //
-// When there are too many connections of one kind, the address with most of them loses one, so that
-// an address with many connections makes room with its own.
+// When there are too many connections of one kind, the address with the most of them loses one
+// connection. So an address with many connections cannot push out the others.
 //
 // Reports: functions that cut a connection return a line for the log, or set `*report` to it.
 //
@@ -66,7 +66,8 @@ class CallAllowance {
   // An honest peer that is told to come back later does so ten times in a second.
   static constexpr int kPerSecond = 20;
 
-  // Whether `calls` more are allowed at `nanos` of a monotonic clock. They count in either case.
+  // Whether `calls` more calls are allowed at `nanos` of a monotonic clock. They count in either
+  // case.
   bool Take(int64_t calls, int64_t nanos);
 
  private:
@@ -109,7 +110,8 @@ class TakenConnections {
   // `peer` has begun `begun` streams since it connected. Calls that are reset at once are seen only
   // here.
   std::string CountStreams(const std::string& peer, int64_t begun);
-  // Admits a call of `peer`: its connection is proven from now on. `known`: by a token.
+  // Admits a call of `peer`: its connection is proven from now on. `known`: whether the peer has
+  // shown a token.
   //   kFailedPrecondition  an earlier call was admitted; the connection is cut
   //   kResourceExhausted   the bound on proven connections is reached
   //   kUnavailable         the connection was cut
@@ -118,7 +120,7 @@ class TakenConnections {
   // Forgets ended connections, and cuts connections that are late or send too much. If the bound on
   // unproven connections is reached, cuts some to make room for the `waiting` ones.
   std::vector<std::string> Sweep(int64_t waiting, Rng* rng);
-  // Cuts all that are not proven.
+  // Cuts all connections that are not proven.
   void CutUnproven(absl::string_view why);
 
   // Whether a connection was cut as a flood since the last call.
@@ -135,8 +137,8 @@ class TakenConnections {
     Timer since;
     bool proven = false;
     bool cut = false;
-    CallAllowance calls;    // those that have arrived
-    CallAllowance streams;  // all that were begun
+    CallAllowance calls;    // calls that have arrived
+    CallAllowance streams;  // all streams that were begun
     int64_t begun = 0;
   };
 

@@ -9,7 +9,7 @@
 // Errors that Redis replies, for every call; the message quotes the reply and says what to do:
 //   kResourceExhausted   OOM: its maxmemory is full
 //   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or
-//                        our file has none; the connection is broken after it
+//                        our file has none; the connection is then broken
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
 //                        CLUSTERDOWN, too many clients, a key that vanished: it will recover, or an
 //                        operator must look after it
@@ -97,8 +97,8 @@ class RedisConnection {
   // Marks the connection as broken. `error` is an errno or kIoEnded.
   absl::Status Broken(int error, absl::string_view action);
   absl::Status NoRedis(absl::string_view found);
-  // Returns the error that Redis replied, if it did, and marks a connection that must not be used
-  // again.
+  // Returns `replied`. If it is an error after which the connection must not be used again, marks
+  // the connection as broken.
   absl::Status Noted(absl::Status replied);
 
   redisContext* const context_;

@@ -68,7 +68,7 @@ class RedisLog : public Log {
   int64_t epoch_ = 0;
   int64_t next_ = 1;
   int64_t commits_ = 0;
-  bool unknown_ = false;   // whether the outcome of the last commit is
+  bool unknown_ = false;   // whether the outcome of the last commit is unknown
   absl::Status replaced_;  // an error if another process has taken over the log
 };
 

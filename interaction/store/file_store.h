@@ -12,7 +12,8 @@
 // disk: calls return kUnavailable until it is back.
 //
 // A writer that is killed leaves its temporary file. RemoveTemporaryFiles() removes such files, and
-// Create() removes those that were last written more than an hour ago. The folders of keys stay.
+// Create() removes temporary files that were last written more than an hour ago. The folders of
+// keys stay.
 //
 // A value contains the name of the store's last folder and its key. So a value that was stored
 // under another key, or copied from the store of another run, counts as damaged. Each machine may
@@ -22,8 +23,8 @@
 // the folder are trusted not to be hostile, but may make mistakes: a value that is not a regular
 // file, such as a FIFO, a device or a link, is kDataLoss at once. Links to folders are followed.
 //
-// Threads: thread-safe, also across processes and machines. If two put the same key at the same
-//          time, one of the two values remains.
+// Threads: thread-safe, also across processes and machines. If two callers put the same key at
+//          the same time, one of the two values remains.
 // Errors:  kResourceExhausted  disk full, quota, file too large
 //          kUnavailable        any other error of the system: no permission, read-only, I/O
 #ifndef DING_WORKER_INTERACTION_STORE_FILE_STORE_H_

@@ -107,7 +107,7 @@ class Log {
 
   // The approximate size of the log.
   virtual int64_t size_bytes() = 0;
-  // Whether it can lose commits while it is open. Its user must then be able to begin it anew.
+  // Whether the log can lose commits while it is open. Its user must then be able to begin it anew.
   virtual bool may_lose() const { return false; }
 };
 
@@ -137,7 +137,7 @@ class Store {
   // path.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
-  // Deletes all values and the store's own data. Nobody may use the store any more.
+  // Deletes all values and the store's own data. The store must not be used afterwards.
   virtual absl::Status Clear() = 0;
 
   // Opens the log beside the values, or makes it. Clear() deletes it, too. Has the errors of
@@ -149,8 +149,8 @@ class Store {
   virtual const std::string& url() const = 0;
 };
 
-// What an error of Get() or Put() means: the value is gone, or is not the one that was put, which
-// putting it again mends; or the store may work again in a moment.
+// The meaning of an error of Get() or Put(). IsLost(): the value is gone or is not the one that was
+// put; putting it again repairs that. WorthTryingAgain(): the store may work again in a moment.
 inline bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
          absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);

@@ -9,7 +9,7 @@
 // Settings follow a '?', with '&' between them. "compress" is for every scheme; the others belong
 // to one scheme.
 //
-// The schemes and codecs are those whose *_factory.cc and *_codec.cc the program links.
+// A program has the schemes and codecs whose *_factory.cc and *_codec.cc it links.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, create_store("file:/dev/shm/run7"));

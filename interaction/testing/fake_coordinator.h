@@ -64,7 +64,7 @@ class FakeCoordinator {
   // Returns the next message that `wanted` accepts, or an empty one as Receive() does. Drops the
   // others.
   WorkerMessage ReceiveUntil(const std::function<bool(const WorkerMessage&)>& wanted);
-  // Whether a message arrives within a short time. Tests use it to see that none does.
+  // Whether a message arrives within a short time. Tests use it to check that no message arrives.
   bool HearsMore();
 
  private:

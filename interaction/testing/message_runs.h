@@ -1,5 +1,5 @@
-// The runs that all benchmarks of connections and sessions make between the two ends of one, so
-// that their figures can be compared.
+// The measurements that all benchmarks of connections and sessions make between two ends, so that
+// their figures can be compared.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_TESTING_MESSAGE_RUNS_H_

@@ -38,8 +38,8 @@ class LocalRendezvous : public Rendezvous {
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own
-// values unchanged. Thread-compatible.
+// Returns this rank's own values unchanged, and for other ranks mutants of the values that Tell()
+// has set. Thread-compatible.
 class ToldRendezvous : public Rendezvous {
  public:
   absl::Status Set(const std::string& key, const std::string& value) override {

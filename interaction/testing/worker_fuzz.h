@@ -1,5 +1,5 @@
-// Tests a worker whose coordinator sends anything. Whatever the worker has received, it must end
-// when it is told to, or when its coordinator is gone.
+// Tests a worker whose coordinator sends arbitrary messages. The worker must still end when it is
+// told to, or when its coordinator is gone.
 //
 // Threads: thread-compatible.
 //

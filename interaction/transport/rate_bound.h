@@ -1,5 +1,5 @@
-// Lets a limited number of events per period pass and counts the others. For log lines that
-// strangers can cause.
+// Lets a limited number of events per period pass and counts the others. For log lines that any
+// peer can cause.
 //
 // Threads: thread-safe.
 //
@@ -26,8 +26,8 @@ class RateBound {
   RateBound(int most, absl::Duration period, const Clock* clock)
       : most_(most), period_(period), clock_(clock) {}
 
-  // Called for each event. If the event may pass, returns how many were held back since the last
-  // one that passed; if it is held back, returns nullopt.
+  // Called for each event. If the event may pass, returns how many events were held back since the
+  // last event that passed. If the event is held back, returns nullopt.
   std::optional<int64_t> Pass() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

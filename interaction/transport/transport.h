@@ -34,7 +34,7 @@
 namespace ding {
 
 // The largest message, in bytes, of every transport. Send() refuses a larger one. A peer that sends
-// a larger one all the same is disconnected before memory is allocated for it.
+// a larger message nevertheless is disconnected before memory is allocated for it.
 inline constexpr int64_t kMaxMessageBytes = int64_t{16} << 20;
 // The number and the bytes of messages that a connection queues in one direction for a slow peer or
 // a slow user. A sender that has filled the queue waits. A message of any valid size fits into an

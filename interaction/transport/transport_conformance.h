@@ -26,7 +26,7 @@ struct TransportConformanceCase {
   std::string bad_address;  // not a valid address of the transport
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Lets GoogleTest show the name of a case; otherwise it shows the bytes.
 inline void PrintTo(const TransportConformanceCase& of_test, std::ostream* out) {
   *out << of_test.name;
 }
