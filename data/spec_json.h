@@ -3,10 +3,10 @@
 //   [{"name":"obs","dtype":"float32","shape":[4],"low":[-4.8],"high":[4.8]},
 //    {"name":"obs/action_mask","dtype":"bool","shape":[2]}]
 //
-// Each member of the array is a field of the spec. "categories" is its num_categories,
-// "frame_stack_axis" that of FieldSpec; "low", "high", "categories" and "frame_stack_axis" are left
-// out if they are not set. If low and high are the same for all elements, they are written once;
-// null is -infinity in "low" and infinity in "high".
+// Each member of the array is a field of the spec. "categories" is FieldSpec::num_categories,
+// "frame_stack_axis" is FieldSpec::frame_stack_axis; "low", "high", "categories" and
+// "frame_stack_axis" are left out if they are not set. If low and high are the same for all
+// elements, they are written once; null is -infinity in "low" and infinity in "high".
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_DATA_SPEC_JSON_H_
@@ -22,7 +22,8 @@ namespace ding {
 
 std::string SpecToJson(const Spec& spec);
 
-// kInvalidArgument says what in the text is not as above, or which field cannot be one.
+// kInvalidArgument says which part of the text does not have the form above, or which field is not
+// valid.
 absl::StatusOr<SpecPtr> SpecFromJson(absl::string_view text);
 
 }  // namespace ding

@@ -56,7 +56,7 @@ struct TensorInfo {
   Shape shape;
 };
 
-// Far beyond every count of a run, and far from an overflow.
+// The largest count that is loaded: far above every count of a run, and far below an overflow.
 inline constexpr int64_t kMaxSavedCount = int64_t{1} << 62;
 
 class StateReader {

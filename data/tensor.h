@@ -1,9 +1,9 @@
-// A dense array in row-major order with shared, 64-byte aligned storage, and an ordered map of
-// named ones.
+// A dense array in row-major order with shared, 64-byte aligned storage (Tensor), and an ordered
+// map of named tensors (TensorMap).
 //
 // Ownership: copies share the elements; the storage lives as long as the last copy.
-// Threads:   thread-compatible. While one thread writes through mutable_data(), no other may use a
-//            copy.
+// Threads:   thread-compatible. While one thread writes through mutable_data(), no other thread
+//            may use a copy.
 //
 // Example:
 //   Tensor weights = Tensor::Zeros(DType::kFloat32, {128, 4});

@@ -28,11 +28,11 @@
 
 namespace ding {
 
-// One step of an env as named values. For a program of your own that has its steps one by one;
+// One step of an env as named values. For your own program that gets its steps one by one;
 // collectors write columns, which is faster.
 //
-// A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and what else is
-// stored. "next_obs" ("next_obs/...") is the observation after the step.
+// A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and further
+// stored fields. "next_obs" ("next_obs/...") is the observation after the step.
 struct Transition {
   TensorMap values;
   SegmentEnd end = SegmentEnd::kCut;  // kCut: the episode goes on after this step
@@ -76,9 +76,9 @@ struct Transition {
 inline constexpr int64_t kTransitionStream = -1;
 
 // Returns the steps, in their order, as segments of a stream that begins with step `first_step`. A
-// segment goes on with the next transition until one ends its episode, or has a "next_obs" that is
-// not the "obs" of the next one. The last step of a segment must have "next_obs". To continue an
-// earlier call, pass its stream and the number of the next step.
+// segment continues with the next transition, unless a transition ends its episode or its
+// "next_obs" is not the "obs" of the next transition. The last step of a segment must have
+// "next_obs". To continue an earlier call, pass its stream and the number of the next step.
 //
 // The rows have the fields of `rows`. If it is null, they have the fields of the first transition:
 // the observation, then the other values in their order. Pass the spec of a collector's rows to mix

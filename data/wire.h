@@ -5,9 +5,10 @@
 //   fields u32, then each field of the spec | columns, raw, in field order | CRC-32C u32 of all
 //   before it, if the batch has a checksum of its own
 //
-// All numbers are little endian. The checksum finds accidents; it does not protect against a
-// malicious peer. Therefore every size is compared with the number of bytes before memory is
-// allocated. The values of columns are not checked; code that uses one as an index must check it.
+// All numbers are little endian. The checksum detects accidental damage; it does not protect
+// against a malicious peer. Therefore every size is compared with the number of bytes before memory
+// is allocated. The values of columns are not checked; code that uses one as an index must check
+// it.
 //
 // Ownership: an EncodedBatch keeps the block of its batch alive.
 // Threads:   thread-safe.
@@ -32,8 +33,8 @@ namespace ding {
 // checksum of its own.
 enum class BatchChecksum { kOwn, kNone };
 
-// An encoded batch in pieces, for a write that gathers them: the header, the columns where they
-// are, and the checksum. It can be moved, but not copied, because the pieces point into it.
+// An encoded batch in pieces, for a gathering write: the header, the uncopied columns, and the
+// checksum. It can be moved, but not copied, because the pieces point into it.
 class EncodedBatch {
  public:
   explicit EncodedBatch(Batch batch, BatchChecksum checksum = BatchChecksum::kOwn);

@@ -43,8 +43,8 @@ class WindowAverage {
 // steps.
 class Monitor {
  public:
-  // Returns a statistic of the windows of `monitor`, such as the largest value of one; nullopt if
-  // it has no value yet.
+  // Returns a statistic of the windows of `monitor`, such as the largest value in a window; nullopt
+  // if it has no value yet.
   using AttributeFn = std::function<std::optional<double>(const Monitor& monitor)>;
 
   explicit Monitor(int window);
@@ -81,7 +81,7 @@ class Monitor {
 
   // Save and load the values in the windows, but not the clock, so that a resumed run logs the
   // averages of an uninterrupted one. LoadState() declares the saved names after those that are
-  // already declared. It keeps the newest values of a longer window.
+  // already declared. If a saved window is longer than this one, it keeps the newest values.
   //   kInvalidArgument  the state was not written by SaveState()
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);

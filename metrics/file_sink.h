@@ -55,15 +55,15 @@ namespace internal_metrics {
 // whole records. While the buffer is full, new records are lost and counted in the next error.
 //
 // Ownership: the file is open from Open() to destruction; the clock must outlive it.
-// Errors:    errors name the path. A failed write whose records were written later is no error.
+// Errors: errors name the path. A failed write is not an error if its records were written later.
 class AppendFile {
  public:
   struct Options {
     const Clock* clock = Clock::Real();
     // Append() writes the buffer when this time has passed since the last write. 0: always.
     absl::Duration flush_interval = absl::Seconds(5);
-    // If it is not 0, the part of an existing file after the last such character, a record torn by
-    // a crash, is cut off.
+    // If it is not 0, Open() cuts off the part of an existing file after the last such character: a
+    // record torn by a crash.
     char record_end = '\0';
   };
 

@@ -1,4 +1,4 @@
-// Writes metrics as JSON, an object in a line, for programs:
+// Writes metrics as JSON for programs, one object per line:
 //
 //   {"time":1714550400.25,"tag":"learner_step/total_loss_avg","step":120,"value":0.0125}
 //   {"time":..., "tag":"learner_step/td_error","step":120,"count":64,"mean":0.1,"std":0.2,"min":-1,"max":2,"non_finite":0}

@@ -8,17 +8,18 @@
 //                                                        <step>"
 //                                     artifacts/         empty
 //
-// The format is that which mlflow/store/tracking/file_store.py (MLflow 2) reads. It refuses a whole
-// experiment if one metric has no line, so a file of a metric appears with its first lines. Only
-// scalars, hyperparameters and results (metrics "result/<name>") are written.
+// The format is the one that mlflow/store/tracking/file_store.py (MLflow 2) reads. It refuses a
+// whole experiment if one metric has no line, so a file of a metric appears with its first lines.
+// Only scalars, hyperparameters and results (metrics "result/<name>") are written.
 //
 // Names. MLflow allows letters, digits and "_-. /" in names, which are paths. Every other byte is
 // written as "-" and its two hexadecimal digits, "-E5"; so are bytes that would change the path
 // (of "..", "//"), or that would look like such an escape. No two names share a file; names of 250
 // bytes or more end with a digest. If "a" is a file, "a/b" is "a-2Fb".
 //
-// The run id is kept in a file of the run's folder, so that a resumed run is the same run there: it
-// is RUNNING again. A run that ends without EndRun(), because it could not begin, is FAILED.
+// The run id is kept in a file of the run's folder, so that a resumed run is the same run in
+// MLflow: its status is RUNNING again. A run that ends without EndRun(), because it could not
+// begin, is FAILED.
 //
 // Ownership, threads, errors: as MetricSink. The clock must outlive the sink. All files are written
 // when the buffer is full, on a value that comes `flush_interval` after the last write, on Flush()
@@ -108,7 +109,7 @@ class MlflowSink : public MetricSink {
   int64_t start_millis_;
   Mutex mutex_;
   std::map<std::string, Series, std::less<>> series_ ABSL_GUARDED_BY(mutex_);  // by tag
-  std::set<std::string> files_ ABSL_GUARDED_BY(mutex_);  // those of all series
+  std::set<std::string> files_ ABSL_GUARDED_BY(mutex_);  // the files of all series
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t lost_lines_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_write_nanos_ ABSL_GUARDED_BY(mutex_);

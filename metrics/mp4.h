@@ -1,8 +1,8 @@
 // Encodes an MP4 in memory, picture by picture, with the libraries of FFmpeg: H.264 where they have
 // an encoder for it, else MPEG-4 part 2. Equal pictures give equal bytes.
 //
-// The colours are those of BT.601 with half the resolution (yuv420p), which every player reads.
-// That needs even sides: an odd one gets a copy of its last column or row.
+// The colours are BT.601 with half the resolution (yuv420p), which every player reads. This needs
+// even sides: a picture with an odd side gets a copy of its last column or row.
 //
 // Ownership: an Mp4Encoder owns its bytes until Finish().   Threads: thread-compatible.
 //
@@ -27,8 +27,8 @@ class Mp4Encoder : public VideoEncoder {
   explicit Mp4Encoder(int frames_per_second);
   ~Mp4Encoder() override;
 
-  // Sides may be up to 16384, those of an H.264 picture. kUnimplemented: the libraries have no
-  // encoder for it.
+  // Sides may be up to 16384, the limit of H.264. kUnimplemented: the libraries have no encoder for
+  // such a picture.
   absl::Status AddFrame(const Image& picture) override;
   int64_t frames() const override { return frames_; }
   int width() const override { return width_; }

@@ -74,7 +74,7 @@ enum class ProgressStyle {
 struct ProgressOptions {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  // The limits of the run; the time left is the time to the first of the two.
+  // The limits of the run; the time left is the time until the first of the two is reached.
   int64_t max_env_step = kNoLimit;
   int64_t max_train_iter = kNoLimit;
   // False if the run takes no env steps: its rate is in train iterations.
@@ -84,7 +84,7 @@ struct ProgressOptions {
 
   // Seconds after which the run ends, from the creation of the Progress; infinite: no limit.
   double max_seconds = std::numeric_limits<double>::infinity();
-  // Called when something is shown, by the thread that calls Update() or Finish().
+  // Called when the progress is shown, by the thread that calls Update() or Finish().
   std::function<ProgressValues()> values = [] { return ProgressValues(); };
 
   // Writes the text, which includes control characters.

@@ -9,7 +9,7 @@
 //
 // Ownership: shared. All components of a run hold the same sink, which closes when the last owner
 //            is destroyed.
-// Threads:   thread-safe. A call waits for the write to the file only.
+// Threads: thread-safe. A call waits for nothing but the write to the file.
 // Values:    NaN and infinities are recorded as they are.
 // Errors:    an error never interrupts training: Flush() returns the first one.
 #ifndef DING_WORKER_METRICS_SINK_H_
@@ -153,7 +153,7 @@ class HoldingSink : public MetricSink {
  private:
   using Record = std::function<void(MetricSink*)>;
 
-  // Whether the caller must keep its record.
+  // Whether measurements are held now, so that the caller must keep its record.
   bool holds() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Keep(Record record) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -25,7 +25,7 @@ namespace ding {
 struct SinkDeps {
   std::string exp_dir;  // folder of the run
   // The process whose metrics these are: "serial", "coordinator", or the name of a worker. A sink
-  // that writes a file should put it into the name.
+  // that writes a file should put the process into the file's name.
   std::string process;
 };
 

@@ -43,7 +43,7 @@ class TensorBoardSink : public MetricSink {
   struct Options {
     // Created with its parents if needed.
     std::string folder;
-    // If it is empty, the name above is used.
+    // If it is empty, the sink uses the name described above.
     std::string file_name;
     absl::Duration flush_interval = absl::Seconds(5);
     const Clock* clock = Clock::Real();

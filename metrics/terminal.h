@@ -18,7 +18,7 @@ namespace ding {
 // Returns the number of columns of the terminal `fd`; 80 if it is not a terminal.
 int TerminalWidth(int fd);
 
-// Its height in lines, 24 if that is unknown.
+// Returns the height of the terminal in lines; 24 if it is unknown.
 int TerminalHeight(int fd);
 
 // Whether `fd` is a terminal that can redraw a line (TERM is not "dumb").
@@ -34,9 +34,9 @@ enum class TextStyle { kPlain, kBold, kDim, kGood, kWarning, kError };
 std::string Styled(TextStyle style, absl::string_view text);
 
 // Returns the text that writes `message` on a line of its own of a terminal with `width` columns,
-// on which a progress line (metrics/progress.h) may be drawn, by this process or by another one: it
-// first blanks the progress line, and ends with a newline. The progress line is drawn again below
-// it when it is due.
+// on which this process or another one may have drawn a progress line (metrics/progress.h): the
+// text first blanks the progress line, and ends with a newline. The progress line is drawn again
+// below it when it is due.
 std::string OnOwnLine(absl::string_view message, int width);
 
 // Writes OnOwnLine() to `fd`, or just the message and a newline if `fd` is not a terminal. Text
@@ -82,8 +82,8 @@ struct ProgressLine {
   size_t columns = 0;
 };
 
-// Returns the fields in their order, with two blanks between them, in at most `width` columns. Of
-// the last field that is left as much as fits is shown. `colors`: whether to style them.
+// Returns the fields in their order, with two blanks between them, in at most `width` columns. If
+// one field alone does not fit, it is cut off. `colors`: whether to style them.
 ProgressLine LayOutProgress(const std::vector<ProgressField>& fields, size_t width, bool colors);
 
 }  // namespace ding

@@ -5,8 +5,8 @@
 // Further lines of an entry (a table) follow without a prefix. An existing file is continued.
 //
 // Ownership: the components of a run share it. The clock must outlive it.
-// Threads:   thread-safe; entries never mix. A call waits for the write to the file only, and the
-//            entry is in the file when the call returns.
+// Threads:   thread-safe; entries never mix. A call waits for nothing but the write to the file,
+//            and the entry is in the file when the call returns.
 // Errors:    an error never interrupts training: Flush() returns the first one.
 #ifndef DING_WORKER_METRICS_TEXT_LOG_H_
 #define DING_WORKER_METRICS_TEXT_LOG_H_

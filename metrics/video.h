@@ -1,6 +1,6 @@
 // Encodes the pictures of an episode as the bytes of a video file. Formats are registered by the
 // ending of their files: "gif" (metrics/gif.h) is in every program that needs videos, "mp4"
-// (metrics/mp4.h) in those that link it.
+// (metrics/mp4.h) in programs that link it.
 //
 // Ownership: an encoder owns its bytes until Finish().   Threads: thread-compatible.
 //
@@ -30,7 +30,7 @@ class VideoEncoder {
   virtual ~VideoEncoder() = default;
 
   // kInvalidArgument if the picture is empty or too large for the format, has a wrong number of
-  // bytes, or another size than the first.
+  // bytes, or another size than the first picture.
   virtual absl::Status AddFrame(const Image& picture) = 0;
 
   virtual int64_t frames() const = 0;
@@ -43,8 +43,8 @@ class VideoEncoder {
   virtual absl::StatusOr<std::string> Finish() = 0;
 };
 
-// The check of AddFrame() for an encoder that takes sides of up to `max_side`. `format` begins
-// messages.
+// Does the checks of AddFrame() for an encoder that takes sides of up to `max_side`. Messages begin
+// with `format`.
 absl::Status CheckVideoFrame(absl::string_view format, const VideoEncoder& video,
                              const Image& picture, int max_side);
 

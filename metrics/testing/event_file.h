@@ -1,4 +1,4 @@
-// Reads the event files of TensorBoardSink, by code that is independent of it.
+// Reads the event files of TensorBoardSink with code that is independent of the sink.
 #ifndef DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
 #define DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
 

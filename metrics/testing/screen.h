@@ -1,4 +1,5 @@
-// Shows text as a terminal does. Breaks lines at its width, so that a line that is too long shows.
+// Shows text as a terminal does. Breaks lines at its width, so that a test sees a line that is too
+// long.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_METRICS_TESTING_SCREEN_H_
@@ -20,7 +21,7 @@ class Screen {
     ++writes_;
     for (const char character : text) Put(character);
   }
-  // Without the blanks at the end of lines.
+  // Returns the lines without the blanks at their ends.
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
     for (const std::string& line : lines_) {
