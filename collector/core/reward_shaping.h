@@ -38,7 +38,7 @@ using RewardShaping =
 Registry<RewardShaping>& RewardShapingRegistry();
 
 // Returns the function of this name.
-//   kNotFound it is not linked; lists the linked functions
+//   kNotFound  it is not linked; lists the linked functions
 //   kInternal  it is empty
 absl::StatusOr<RewardShaping> FindRewardShaping(absl::string_view name);
 

@@ -93,7 +93,7 @@ class SqliteLog : public Log {
 
 // Refuses a journal that SQLite did not write, such as one of ding_worker 0.1.0, without opening
 // it. OK if there is none.
-//   kFailedPrecondition the message says what it is, and how to continue its run
+//   kFailedPrecondition  the message says what it is, and how to continue its run
 absl::Status CheckLogVersion(const std::string& path);
 
 // Returns the process that uses the file; nullopt if no process does.

@@ -58,7 +58,7 @@ class FramesConnection : public Connection {
   // Does the same as Close(), but gives the peer `flush` to receive the sent messages.
   void CloseWithin(absl::Duration flush);
   // Waits until the other side has taken the connection.
-  //   kDeadlineExceeded it did not take the connection within `timeout`
+  //   kDeadlineExceeded  it did not take the connection within `timeout`
   //   kUnavailable       it refused the connection, or is gone
   absl::Status WaitUntilOpen(absl::Duration timeout);
   // Whether nothing more can be received: the peer has closed or is gone, and all its messages were

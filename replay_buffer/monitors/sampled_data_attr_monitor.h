@@ -5,7 +5,7 @@
 //   use_avg  priority_avg  staleness_avg    mean over draws of the mean of a draw
 //   use_max  priority_max  staleness_max    the largest of all their rows
 //   priority_min                            the smallest
-//   beta the beta of this draw
+//   beta                                    the beta of this draw
 //
 // These are written as scalars "<name>_iter/use_avg" ... with the learner's iteration as step and
 // "<name>_step/use_avg" ... with the env step of the last push as step, each only if the step is

@@ -71,7 +71,7 @@ std::string TooDeepText(int max_depth);
 // Rewords `error`, which the parser found in `text`, a message of type `root`:
 //   unknown field              names the nearest known one or, inside of params, the message that
 //                              the type takes
-//   unknown value of an enum lists the values that exist
+//   unknown value of an enum   lists the values that exist
 //   unknown message in an Any  names the one that the type beside it takes
 //   a '}' without a '{'
 // Other errors stay as they are.

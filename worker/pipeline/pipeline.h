@@ -67,7 +67,7 @@ class Pipeline {
   // Restores the state of a resume point, so that Run() continues from there. The config must be
   // the config of the run that wrote it (CheckSameExperiment). After an error the pipeline must not
   // be used.
-  //   kInvalidArgument other modules or another env wrote it; the message names the component
+  //   kInvalidArgument  other modules or another env wrote it; the message names the component
   virtual absl::Status Resume(const CheckpointReader& checkpoint) = 0;
 
   // May be called once. After an error, the checkpoints saved before it are intact, and the learner

@@ -35,7 +35,7 @@ struct ReplayReport {
   std::string text;  // what was compared, and where the first difference is
 };
 
-//   kFailedPrecondition the run was not recorded, its folder has another run's config,
+//   kFailedPrecondition  the run was not recorded, its folder has another run's config,
 //                        another version of ding_worker has recorded it, or it is still alive
 //   kDataLoss            a part of the recording is damaged or gone; names it
 //   kAlreadyExists       `out` is not empty

@@ -55,7 +55,7 @@ class SavedPolicy {
   //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted; or the policy or
   //                         its network is not linked
   //   kFailedPrecondition   it does not hold what is needed: an earlier version wrote it
-  //   kInvalidArgument no training wrote it, or its model does not fit its description
+  //   kInvalidArgument      no training wrote it, or its model does not fit its description
   static absl::StatusOr<std::unique_ptr<SavedPolicy>> Load(const std::string& checkpoint,
                                                            const ActorOptions& options = {});
 

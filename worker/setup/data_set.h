@@ -52,7 +52,7 @@ struct DataSet {
 //                     spaces than the env (lists the differences), or has an action that does not
 //                     exist
 //   kInternal         it contains NaN or infinity; names column and row
-//   kInvalidArgument with transitions: it has no rewards, or rewards of several components
+//   kInvalidArgument  with transitions: it has no rewards, or rewards of several components
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
 
 }  // namespace ding

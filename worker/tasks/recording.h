@@ -121,7 +121,7 @@ class RecordingReader {
   absl::Status Gone(absl::string_view what) const;
   // Reads the part at `place`, and sets `*next` to the place of the next one.
   //   kOutOfRange  the file ends before or in it
-  //   kDataLoss it is damaged; `*next` is 0 if its size is damaged, too
+  //   kDataLoss    it is damaged; `*next` is 0 if its size is damaged, too
   absl::Status Read(int64_t place, RecordedPart* part, int64_t* next);
 
   const OpenFile file_;
