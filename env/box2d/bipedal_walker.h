@@ -11,7 +11,7 @@
 // which way the motor turns, the size how much of 80 N m it has.
 // Reward: the change of 13/3 x - 5 |angle|, less 0.028 per full torque and step; instead -100 when
 // the hull touches the ground or the walker leaves the left end. Both terminate the episode.
-// Reaching the right end terminates it, too. Time limit: 1,600 steps, hardcore 2,000.
+// Reaching the right end terminates it, too.   Time limit: 1,600 steps, hardcore 2,000.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_BOX2D_BIPEDAL_WALKER_H_
