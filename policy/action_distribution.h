@@ -13,11 +13,12 @@
 //                            parameter log-std per      action is raw_action clipped to [-1, 1]
 //                            element                    and scaled to the bounds
 //   Box, squashed            likewise                   the action is tanh(raw_action), scaled to the
-//                                                       bounds; the probability is that of the tanh
+//                                                       bounds; probability of tanh(raw_action)
 //
-// The env gets the clipped or squashed action; the raw action is stored as well, because the
-// probability is computed from the sampled value: no tanh is inverted. The standard deviation does
-// not depend on the observation, as usual for PPO: it cannot collapse where data is sparse.
+// The env gets the clipped or squashed action; the raw action is stored as well, because LogProb()
+// computes the probability from the sampled value, without inverting tanh. The standard deviation
+// does not depend on the observation, as usual for PPO, so that it cannot collapse where data is
+// sparse.
 //
 // With p = softmax(z), H the entropy, u = (x - mean) / std:
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
@@ -29,22 +30,22 @@
 //   H(a)     = H(x) + sum E[log(1 - tanh(mean + std z)^2)]
 //   d H / d mean = E[-2 tanh(mean + std z)]         d H / d log std = 1 + E[-2 tanh(mean + std z)
 //                                                   std z]
-// The gradients of log p are those of the normal, because x is given. The expectations are
-// Gauss-Hermite sums of 20 nodes: the entropy is within 2e-4 for deviations up to 1.5, 2e-3 up to
-// 2, and 2e-2 up to 3. The mode that acts is tanh(mean), the median, as in policy/continuous. The
-// imitation loss of given actions a needs no deviation:
+// The gradients of log p are the gradients of the normal distribution, because x is given. The
+// expectations are Gauss-Hermite sums of 20 nodes: the entropy is within 2e-4 for deviations up to
+// 1.5, 2e-3 up to 2, and 2e-2 up to 3. The mode that acts is tanh(mean), the median, as in
+// policy/continuous. The imitation loss of given actions a needs no deviation:
 //   categories         loss = -log p_a, summed over the elements
 //   normals            loss = (mean - x)^2, averaged over the elements, where x is a before
 //                      scaling; squashed: (tanh(mean) - x)^2
-// The latter is the likelihood with a fixed deviation. A learned deviation would fall to 0 on
-// actions that are a function of the observation, as those of most experts are, and the gradient by
-// the mean would grow without bound. Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and
-// eq. 13.19 (normal); Williams 1992, section 6; the entropies by differentiation. The tests compare
-// with finite differences.
+// The loss of normals is the likelihood with a fixed deviation. A learned deviation would fall to 0
+// if the actions are a function of the observation, as the actions of most experts are, and the
+// gradient by the mean would grow without bound. Sources: Sutton and Barto 2018, exercise 13.3
+// (softmax) and eq. 13.19 (normal); Williams 1992, section 6; the entropies by differentiation. The
+// tests compare with finite differences.
 //
-// Shapes: rows [B], row-major. Sums use float64, columns are float32. Ownership: owns the log-std
-// and working memory that grows with the largest batch. The arguments of
-//            Set() must stay unchanged until the last call that uses them.
+// Shapes: rows [B], row-major. Sums use float64, columns are float32.
+// Ownership: owns the log-std and working memory that grows with the largest batch. The arguments
+//            of Set() must stay unchanged until the last call that uses them.
 // Threads:   thread-compatible.
 // Errors:    Set() returns a Status for invalid inputs. Spans of a wrong length, and calls without
 //            Set(), are mistakes of the caller and end the program.
@@ -69,8 +70,7 @@ class ActionDistribution {
  public:
   // `action` is an action space: one field "action". `initial_log_std` is used for Box only, in
   // units of half the width of the bounds. `squash`: tanh bounds the actions, instead of clipping.
-  //   kInvalidArgument  an action space that is not listed above, or categories that shall be
-  //                     squashed
+  //   kInvalidArgument  an action space that is not listed above, or `squash` with categories
   static absl::StatusOr<std::unique_ptr<ActionDistribution>> Create(const Spec& action,
                                                                     double initial_log_std = 0,
                                                                     bool squash = false);
@@ -80,10 +80,10 @@ class ActionDistribution {
   virtual const FieldSpec& head() const = 0;
   // The fields that Sample() writes: "action" and, for Box, "raw_action".
   virtual absl::Span<const FieldSpec> sample_fields() const = 0;
-  // The last of these fields, whose probability LogProb() and Backward() compute.
+  // Returns the last of sample_fields(): LogProb() and Backward() compute its probability.
   const FieldSpec& taken_field() const { return sample_fields().back(); }
 
-  // Parameters in addition to those of the network, to learn and save: "log_std" [n], or none.
+  // The distribution's own parameters, to learn and save: "log_std" [n], or none.
   virtual absl::Span<const ParameterInfo> parameter_info() const { return {}; }
   virtual absl::Span<float> parameters() { return {}; }
   virtual absl::Span<float> gradients() { return {}; }
@@ -97,7 +97,7 @@ class ActionDistribution {
   // Draws an action per row into rows [0, B) of the first fields of `out`, which are
   // sample_fields().
   virtual void Sample(Rng* rng, const MutableColumnsView& out) = 0;
-  // Writes the most probable action of each row, among equals the lowest, to field 0 of `out`.
+  // Writes the most probable action of each row to field 0 of `out`; among equals the lowest one.
   virtual void Mode(const MutableColumnsView& out) = 0;
   // Computes the log-probability of the actions in field `field` of `rows`, which has the layout of
   // taken_field(). It is -infinity for an illegal action.

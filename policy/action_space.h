@@ -1,6 +1,6 @@
 // Action spaces as policies use them: masks of legal categories, and bounds of continuous actions.
 //
-// Ownership: takes none.   Threads: thread-safe.
+// Ownership: takes no ownership.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_ACTION_SPACE_H_
 #define DING_WORKER_POLICY_ACTION_SPACE_H_
 
@@ -46,11 +46,11 @@ absl::Span<const uint8_t> ActionMaskOf(const ColumnsView& obs, std::optional<int
 int64_t CountLegal(absl::Span<const uint8_t> mask);
 
 // Checks that every element of every row has a legal category. kInvalidArgument names the first row
-// and element without one, or `mask` does not have whole rows.
+// and element without a legal category, or says that `mask` does not have whole rows.
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts);
 
 // Checks that every category of `action` [B, elements] is legal; without a mask all are.
-// kInvalidArgument names the first row and element with one that is illegal or does not exist.
+// kInvalidArgument names the first row and element whose category is illegal or does not exist.
 absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
                         absl::Span<const int64_t> action);
 
@@ -67,17 +67,17 @@ class ActionScale {
   // `action` must be one field "action" that fits. Messages begin with `algorithm`, such as "sac".
   //   kInvalidArgument  any other action space
   static absl::StatusOr<ActionScale> Create(const Spec& action, absl::string_view algorithm);
-  // The field must fit.
+  // `field` must pass Fits().
   explicit ActionScale(const FieldSpec& field);
 
   // Number of elements of an action.
   size_t width() const { return low_.size(); }
   // Converts element `i` of an action. `unit` is clipped to [-1, 1].
   float FromUnit(float unit, size_t i) const;
-  // The inverse; 0 for an element with a single legal value.
+  // Does the inverse; returns 0 for an element with a single legal value.
   double ToUnit(float action, size_t i) const;
 
-  // Likewise for rows [B, width()]. The spans have the same length and may be the same.
+  // Convert rows [B, width()] in the same way. The spans have the same length and may be the same.
   void FromUnit(absl::Span<const float> unit, absl::Span<float> action) const;
   void ToUnit(absl::Span<const float> action, absl::Span<float> unit) const;
 

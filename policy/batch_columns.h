@@ -1,5 +1,5 @@
-// Columns as policies use them: fields found by name in a batch, sampled transitions, and reusable
-// columns for outputs.
+// Columns as policies use them: fields that are found by name in a batch, sampled transitions, and
+// reusable columns for outputs.
 #ifndef DING_WORKER_POLICY_BATCH_COLUMNS_H_
 #define DING_WORKER_POLICY_BATCH_COLUMNS_H_
 
@@ -49,7 +49,7 @@ class ColumnBinding {
   //   kInvalidArgument  a category does not exist; names column and row
   //   kInternal         NaN or infinity; names column and row
   absl::Status CheckValues(const ColumnsView& view) const;
-  // Calls Resolve() if the spec is not the last batch's, then Bind() and CheckValues().
+  // Calls Resolve() if the spec differs from the last batch's spec, then Bind() and CheckValues().
   // kInvalidArgument if `batch` has no rows.
   absl::StatusOr<ColumnsView> Read(const Batch& batch);
 

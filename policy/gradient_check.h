@@ -1,7 +1,7 @@
 // Checks the gradients of a loss, for tests: against finite differences, or one way to compute the
 // loss against another one.
 //
-// Example, for a loss of your own of dqn by hand, and the same by autograd:
+// Example, for your own loss of dqn written by hand, and the same loss by autograd:
 //   RandomLossInput columns(RandomLossInput::kDqn, /*rows=*/32, /*seed=*/1);
 //   ExpectGradientsOf(&by_hand, columns.input());
 //   ExpectSameLoss(autograd.get(), &by_hand, columns.input());
@@ -21,17 +21,17 @@
 
 namespace ding {
 
-// Expects `gradients` to be those of `loss` by `values`, which it moves by `step` to either side
-// and puts back. `loss` may overwrite the gradients.
+// Expects `gradients` to be the gradients of `loss` by `values`. Moves each value by `step` to
+// either side and restores it. `loss` may overwrite the gradients.
 void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> values,
                        absl::Span<const float> gradients, float step, double tolerance);
 
-// Likewise for all outputs of a loss of your own. `tolerance` is for a gradient multiplied by the
-// number of rows.
+// Does the same for all outputs of your own loss. `tolerance` applies to a gradient multiplied by
+// the number of rows.
 void ExpectGradientsOf(LossFunction* loss, const LossInput& input, float step = 1.0f / 256,
                        double tolerance = 2e-3);
 
-// Expects the same loss, gradients and, if both have them, td errors. The difference may be
+// Expects the same loss, gradients and, if both have them, td errors. The difference may be at most
 // `tolerance` times the largest element of the gradient of an output, or of the td errors.
 void ExpectSameLoss(LossFunction* found, LossFunction* expected, const LossInput& input,
                     double tolerance = 1e-5);

@@ -1,18 +1,19 @@
-// A learn mode that takes one step of Adam for each batch: what all algorithms that learn by
-// gradients share.
+// A learn mode that takes one step of Adam for each batch. All algorithms that learn by gradients
+// share it.
 //
 //     batch ──► ComputeGradients() ──► mean over a group of learners ──► finite? ──► clip, Adam ──► AfterStep()
 //                                                                                        ▲
 //     settings ──► learning rates ───────────────────────────────────────────────────────┘
 //
-// An algorithm derives from it, and says what it trains: groups of parameters, each with its
-// gradients, optimizer, clipping and learning rate. It computes the gradients of a batch, and does
-// the rest after the step (target networks, statistics). All gradients are computed and checked
-// before a parameter changes, so that a failed iteration changes nothing. Its parts stand before
-// it: TrainState, the state that it saves, and GroupAdam, the optimizer of a group.
+// An algorithm derives from it, and names what it trains: groups of parameters, each with its
+// gradients, optimizer, clipping and learning rate. The algorithm computes the gradients of a
+// batch, and does further work after the step (target networks, statistics). The learn mode
+// computes and checks all gradients before it changes a parameter, so that a failed iteration
+// changes nothing. This header first declares its parts: TrainState, the state that it saves, and
+// GroupAdam, the optimizer of a group.
 //
-// An iteration reports the scalars cur_lr, of the first group, and grad_norm: its norm before
-// clipping.
+// An iteration reports two scalars of the first group: cur_lr, its learning rate, and grad_norm,
+// the norm of its gradient before clipping.
 //
 // Ownership: owns the optimizers; the parameters must outlive it.
 // Threads:   thread-compatible.
@@ -75,7 +76,7 @@ class TrainState {
  private:
   struct Part {
     std::function<absl::Status(StateWriter*)> save;
-    // Reads and checks the part, and returns what makes it the current one.
+    // Reads and checks the part, and returns a function that makes the read part the current one.
     std::function<absl::StatusOr<std::function<void()>>(StateReader*)> read;
   };
 
@@ -87,7 +88,7 @@ class TrainState {
   std::vector<Part> parts_;
 };
 
-// Parameters of one optimizer in GroupAdam, such as those of a network.
+// Parameters of one optimizer in GroupAdam, such as the parameters of a network.
 struct ParameterGroup {
   std::string name;  // its name in errors and in saved states: "actor"
   absl::Span<const ParameterInfo> info;
@@ -98,8 +99,8 @@ struct ParameterGroup {
 // Returns the parameters of `network`, which must outlive the group.
 ParameterGroup ParametersOf(absl::string_view name, Network* network);
 
-// Adam over parameters in several pieces of memory, such as those of two networks: it takes one
-// step and has one gradient norm, as if they were a single piece.
+// Adam over parameters in several pieces of memory, such as the parameters of two networks: it
+// takes one step and has one gradient norm, as if they were a single piece.
 //
 // Ownership: owns the moments; parameters and gradients must outlive it.
 // Threads:   thread-compatible.
@@ -112,7 +113,7 @@ class GroupAdam {
   GroupAdam(GroupAdam&&) = default;
 
   absl::Span<const absl::Span<float>> gradients() const { return gradients_; }
-  // kInternal, with the first of them, if a gradient is NaN or infinite.
+  // Returns kInternal, naming the first such gradient, if a gradient is NaN or infinite.
   absl::Status CheckGradients() const;
   // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm`
   // unless it is null.
@@ -141,16 +142,17 @@ class GroupAdam {
   std::vector<std::vector<float>> remembered_parameters_;
 };
 
-// Returns the error of a loss that is not finite, such as "the critics' loss", with the first of
-// the td errors behind it.
+// Returns the error of a loss `name`, such as "the critics' loss", that is not finite. The error
+// names the row of the first td error that is not finite, if there is one.
 absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);
 
-// Computes a loss of your own. Its td errors, if it has any, replace `td_error`.
-//   kInternal  it threw an exception, or its td errors are not finite, or not as many
+// Computes your own loss. Its td errors, if it has any, replace `td_error`.
+//   kInternal  it threw an exception, its td errors are not finite, or their number is not the size
+//              of `td_error`
 absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& input,
                                          absl::Span<float> td_error = {});
 
-// What a learn mode says of itself, and how it learns.
+// How a learn mode describes itself, and how it learns.
 struct LearnDescription {
   std::string algorithm;  // begins messages
   std::string info;       // as in LearnMode
@@ -161,8 +163,8 @@ struct LearnDescription {
   ProgressVars progress_vars = {{"loss", "total_loss"}};
   // Whether a group of learners steps by the mean of their rates, which may differ for a moment.
   bool averages_rates = true;
-  // Iterations between two reports of grad_norm, whose measurement takes longer than a step without
-  // it.
+  // Iterations between two reports of grad_norm. A step that measures it takes longer than a step
+  // that does not.
   int64_t norm_period = 1;
 };
 
@@ -194,18 +196,19 @@ class GradientLearnMode : public LearnMode {
   GradientLearnMode(LearnDescription description, GroupAdam adam);
 
   // Computes the gradients of the groups that are due, adds scalars and priorities to `step`, and
-  // returns the rows over which the gradients are means. A subclass overrides this or Forward().
+  // returns the number of rows over which the gradients are means. A subclass overrides this or
+  // Forward().
   virtual absl::StatusOr<int64_t> ComputeGradients(const Batch& /*data*/,
                                                    const NamedValues& /*settings*/,
                                                    LearnStep* /*step*/) {
     return absl::UnimplementedError("the algorithm computes no gradients");
   }
-  // Called when all steps of the iteration are taken; train_iter() counts it.
+  // Called after all steps of the iteration; train_iter() then counts the iteration.
   virtual void AfterStep(LearnStep* /*step*/) {}
 
   // The parts of an iteration, for algorithms that take several steps for a batch: begin a report,
-  // read the rates, average the gradients and `more` numbers with the other learners, who wait for
-  // it also after an error `status`, and step.
+  // read the rates, average the gradients and `more` numbers with the other learners, and step.
+  // Call Average() even after an error `status`, because the other learners wait for it.
   void BeginReport(LearnStep* step) const;
   absl::Status ReadRates(const NamedValues& settings);
   absl::Status Average(int64_t rows, const absl::Status& status, absl::Span<float> more = {});
@@ -215,7 +218,7 @@ class GradientLearnMode : public LearnMode {
   // configured.
   void ReportTdErrors(absl::Span<const float> td_error, int64_t rows, LearnStep* step) const;
 
-  // Makes the number of iterations a part of the state, and of messages.
+  // Adds the number of iterations to the saved state and to messages.
   void AddTrainIter();
 
   LearnDescription& description() { return description_; }

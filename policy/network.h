@@ -48,7 +48,7 @@ class Network {
 
   // The fields that Forward() and Infer() read; they must be the first fields of the input.
   virtual const SpecPtr& input_spec() const = 0;
-  // The float32 fields that they write: "q" [A], or "logit" [A] and "value" [], ...
+  // The float32 fields that both write: "q" [A], or "logit" [A] and "value" [], ...
   virtual const SpecPtr& output_spec() const = 0;
 
   virtual absl::Span<const ParameterInfo> parameter_info() const = 0;
@@ -59,17 +59,18 @@ class Network {
   // Writes the outputs for `input` [B, ...] to rows [0, B) of `output`; keeps nothing for
   // Backward().
   virtual absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) = 0;
-  // Likewise, and keeps what Backward() needs. The memory of `input` must not change until
+  // Does the same, and keeps what Backward() needs. The memory of `input` must not change until
   // Backward(), because a network may read it again instead of copying it.
   virtual absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) = 0;
   // Computes d loss / d parameters from `d_output`, d loss / d outputs [B, ...] of the last
   // Forward() in the layout of output_spec(), and overwrites gradients(). Each Forward() allows one
-  // Backward(). kFailedPrecondition without a Forward() of as many rows since the last Backward().
+  // Backward(). kFailedPrecondition unless a Forward() of the same number of rows came after the
+  // last Backward().
   virtual absl::Status Backward(const ColumnsView& d_output) = 0;
 
-  // The next passes may use the threads of `team` beside the caller's, where that is faster; it
-  // changes no byte of their results. Null, as at first: they do not. The team must outlive the
-  // last of these passes. A network may ignore it.
+  // The next passes may use the threads of `team` beside the caller's thread, where that is faster;
+  // this changes no byte of their results. Null, which is the default: they use the caller's thread
+  // alone. The team must outlive the last of these passes. A network may ignore it.
   virtual void set_thread_team(ThreadTeam* /*team*/) {}
 
   // Returns a network of the same structure with its own copy of the parameters: a target network.
@@ -80,15 +81,16 @@ class Network {
 
 // B sequences of T rows.
 struct Sequences {
-  ColumnsView rows;    // [B * T]; its first fields are those of input_spec()
+  ColumnsView rows;    // [B * T]; the first fields are input_spec()
   int64_t length = 1;  // T
   // [B, state_size()]: the state before the first row of each sequence; empty: 0.
   absl::Span<const float> state;
   // [B * T]: where it is not 0, the state before the row is 0, because the row begins an episode.
   // Empty: nowhere.
   absl::Span<const uint8_t> is_first;
-  // So many rows at the beginning of each sequence, below T, only warm up the state: Backward()
-  // ignores their output gradients, and no gradient flows through the state after them into them.
+  // The number of rows, below T, at the beginning of each sequence that only warm up the state:
+  // Backward() ignores their output gradients, and no gradient flows into these rows through the
+  // state after them.
   int64_t burn_in = 0;
 };
 
@@ -140,7 +142,7 @@ class RecurrentNetwork : public Network {
   }
 };
 
-// Returns `network` as a recurrent one, or null if it is not.
+// Returns `network` as a recurrent network, or null if it is not recurrent.
 inline RecurrentNetwork* AsRecurrent(Network* network) {
   return dynamic_cast<RecurrentNetwork*>(network);
 }
@@ -151,23 +153,24 @@ inline RecurrentNetwork* AsRecurrent(Network* network) {
 //
 // It keeps its numbers between calls, equal for all rows of a batch, and does not draw by itself:
 // each mode of a policy draws from a stream of its own before a pass, so that equal seeds give
-// equal bytes. At first the numbers are those of UseMeans().
+// equal bytes. At first the numbers are as after UseMeans().
 //
 // Ownership, threads, errors: as Network.
 class RandomNetwork : public Network {
  public:
   // Replaces the numbers by new ones.
   virtual void Draw(Rng* rng) = 0;
-  // Replaces them by numbers without chance, with which the network acts when it does not explore.
+  // Replaces them by fixed numbers, with which the network acts when it does not explore.
   virtual void UseMeans() = 0;
 };
 
-// Returns `network` as a random one, or null if it is not.
+// Returns `network` as a random network, or null if it is not random.
 inline RandomNetwork* AsRandom(Network* network) { return dynamic_cast<RandomNetwork*>(network); }
 
 // Checks the sizes of sequences for implementations of RecurrentNetwork.
-//   kInvalidArgument  the sizes of `sequences`, or that of `states`, the place for the states after
-//                     the rows, do not fit together, or do not fit states of `state_size` floats
+//   kInvalidArgument  the sizes of `sequences`, or the size of `states`, the place for the states
+//                     after the rows, do not fit together, or do not fit states of `state_size`
+//                     floats
 absl::Status CheckSequences(const Sequences& sequences, int64_t state_size,
                             absl::Span<const float> states);
 
@@ -184,7 +187,7 @@ absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<con
                             absl::string_view scope, StateWriter* writer);
 
 // Reads the tensors of SaveParameters() into `values`. The scope may also have the names `others`,
-// which something else reads.
+// which other code reads.
 //   kInvalidArgument  lists all parameters that are missing, unknown or not finite, or have another
 //                     dtype or shape; `values` is unchanged
 absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,

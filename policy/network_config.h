@@ -16,18 +16,17 @@ namespace ding {
 // Returns the options of an Mlp.
 //   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
-// Does the same for a network whose heads stand on the encoder: if heads are as wide as the last
-// encoder layer, and the config has no such layer, the encoder has layers of 128, 128 and 64 (as in
-// DI-engine).
+// Does the same for a network whose heads read the output of the encoder: if heads are as wide as
+// the last encoder layer, and the config has no such layer, the encoder has layers of 128, 128 and
+// 64 (as in DI-engine).
 absl::StatusOr<MlpOptions> MlpOptionsWithEncoder(const NetworkConfig& config);
 
-// Returns kInvalidArgument if `config` has another device than the CPU, which networks without
-// libtorch need.
+// Returns kInvalidArgument if `config` has another device than the CPU: networks without libtorch
+// need the CPU.
 absl::Status RefuseDevices(const NetworkConfig& config);
 // Returns kInvalidArgument if `config` has convolutions, which an MLP does not support.
 absl::Status RefuseConvolutions(const NetworkConfig& config);
-// Returns kInvalidArgument if `config` has a recurrent layer, which such a network does not
-// support.
+// Returns kInvalidArgument if `config` has a recurrent layer, for networks that do not support it.
 absl::Status RefuseRecurrence(const NetworkConfig& config);
 
 // Returns the options of an Rnn.

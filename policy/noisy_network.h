@@ -6,9 +6,10 @@
 //     f(x) = sign(x) sqrt(|x|), e standard normal
 //
 // The heads are the layers "<output field>/..." of the inner network, with parameters ".../weight"
-// [out, in] and ".../bias" [out]. Its parameters are the means; the deviations come after them, as
-// ".../weight_deviation" and ".../bias_deviation". They begin as deviation / sqrt(in). The numbers
-// e are equal for all rows of a batch, as policy/network.h says; with UseMeans() they are 0.
+// [out, in] and ".../bias" [out]. The parameters of the inner network are the means; the deviations
+// come after them, as ".../weight_deviation" and ".../bias_deviation". Each deviation begins as
+// `deviation` / sqrt(in). The numbers e are equal for all rows of a batch, as policy/network.h
+// says; with UseMeans() they are 0.
 //
 // Ownership: owns the inner network, whose parameters are working memory from then on.
 // Threads, errors: as policy/network.h.
@@ -55,7 +56,7 @@ class NoisyNetwork : public RandomNetwork {
   std::string info() const override;
 
  private:
-  // A noisy layer: the places of its parameters in the flat ones, and its numbers.
+  // A noisy layer: the places of its parameters in the flat parameters, and its random numbers.
   struct Layer {
     std::string name;  // "q/0"
     int64_t in = 0;

@@ -1,9 +1,9 @@
-// Normalizes observations by the mean and standard deviation of the rows that it was shown
-// (data/running_normalizer.h), each field for itself. The statistics are part of a model, so that a
+// Normalizes observations by the mean and standard deviation of the rows that were added to it
+// (data/running_normalizer.h), each field by itself. The statistics are part of a model, so that a
 // process that loads it normalizes as in training.
 //
 // Saved: "model/statistics/<field>/..." as RunningNormalizer::SaveState(), where actors look for
-// it.
+// the statistics.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_OBSERVATION_NORMALIZER_H_
@@ -26,22 +26,23 @@ namespace ding {
 
 class ObservationNormalizer {
  public:
-  // `clip` bounds normalized observations, above 0. Without rows they are only clipped.
+  // `clip` bounds normalized observations, above 0. Until rows are added, observations are only
+  // clipped.
   //   kInvalidArgument  a field is not float32, or `clip` is not above 0
   static absl::StatusOr<ObservationNormalizer> Create(const SpecPtr& observation, double clip);
 
-  // Makes the statistics those of `rows`, whose first fields are the observation: finite, and not
-  // normalized.
+  // Replaces the statistics by the statistics of `rows`. The first fields of `rows` are the
+  // observation, which must be finite and not normalized.
   void Set(const ColumnsView& rows);
-  // Likewise, adds `rows` to the statistics.
+  // Adds `rows`, with the same fields, to the statistics.
   void Update(const ColumnsView& rows);
-  // Likewise, for the rows of a group (RunningNormalizer::Update()). Nothing is changed if `sum`
-  // fails.
+  // Does the same for the rows of a group (RunningNormalizer::Update()). Nothing is changed if
+  // `sum` fails.
   absl::Status Update(const ColumnsView& rows, GroupSum sum);
 
   // Returns the normalized rows of `obs`, in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Normalize(const ColumnsView& obs, ScratchColumns* memory) const;
-  // Normalizes the fields of the observation in place, which `rows` have among others.
+  // Normalizes in place the fields of the observation, which are among the fields of `rows`.
   void NormalizeInPlace(const MutableColumnsView& rows) const;
 
   // The names of its state below "model".

@@ -49,7 +49,8 @@ class Adam {
   //                     infinite (the error names the first)
   absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
 
-  // Copies moments, number of steps and options of `other`, which must have as many parameters.
+  // Copies moments, number of steps and options of `other`, which must have the same number of
+  // parameters.
   void CopyFrom(const Adam& other);
 
   double lr() const { return options_.lr; }
@@ -73,10 +74,10 @@ class Adam {
 };
 
 // Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as
-// torch.nn.utils.clip_grad_norm_ does, and returns the norm before.
+// torch.nn.utils.clip_grad_norm_ does, and returns the norm before scaling.
 //   kInvalidArgument  max_norm is not above 0, or a gradient is NaN or infinite; nothing is scaled
 absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm);
-// Likewise, for a gradient in several pieces of memory.
+// Does the same for a gradient in several pieces of memory.
 absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> pieces,
                                         double max_norm);
 

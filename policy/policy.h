@@ -36,7 +36,7 @@
 
 namespace ding {
 
-// The error of a policy that takes no tensors beside its settings.
+// Returns the error of a policy that takes no tensors beside its settings.
 inline absl::Status RefuseTensors(const TensorMap& tensors) {
   return absl::InvalidArgumentError("the policy takes no tensors, but policy_tensors has '" +
                                     tensors.begin()->first +
@@ -49,20 +49,20 @@ struct CollectAttributes {
   std::optional<int64_t> n_sample;
   std::optional<int64_t> n_episode;
   // The rows of one training sample. If above 1, a collect of n_sample counts samples instead of
-  // rows: each `unroll_len` rows of an episode are one, and so are the rows that are left at its
-  // end.
+  // rows: each `unroll_len` rows of an episode are one sample, and the rows that are left at its
+  // end are one sample.
   int64_t unroll_len = 1;
   // Whether training data must come from the current parameters. If so, partial trajectories are
   // not kept for the next collect().
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
-  // Whether GetTrainSample() works with statistics of all rows that this mode has collected: those
-  // of normalized observations or of returns. Parallel runs refuse it, because each collector would
-  // have its own.
+  // Whether GetTrainSample() works with statistics of all rows that this mode has collected:
+  // statistics of normalized observations or of returns. Parallel runs refuse such a policy,
+  // because each collector would have its own statistics.
   bool keeps_statistics = false;
-  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). Envs
-  // that have them are refused for other policies.
+  // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). For
+  // other policies create_policy() refuses envs with such rewards.
   bool reward_components = false;
 };
 
@@ -80,13 +80,14 @@ class CollectMode {
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
   // As Forward(), with tensors of the caller beside the settings (CollectOptions::policy_tensors).
-  // It is called if there are some. Most policies take none.
+  // It is called only if there are tensors. Most policies take none.
   virtual absl::Status ForwardWith(const ColumnsView& /*obs*/, absl::Span<const int> /*env_ids*/,
                                    const NamedValues& /*settings*/, const TensorMap& tensors,
                                    const MutableColumnsView& /*out*/) {
     return RefuseTensors(tensors);
   }
-  // Drops the recurrent state of these envs, or of all if empty, because new episodes begin.
+  // Drops the recurrent state of these envs, or of all envs if `env_ids` is empty, because new
+  // episodes begin.
   virtual absl::Status Reset(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
 
   // Converts collected data to training data, for instance by adding advantages. It may change
@@ -130,12 +131,12 @@ struct LearnAttributes {
   bool supervised = false;
   bool transitions = false;
   // Whether it learns from sequences of rows (Batch::sequence_length()) and reads the columns
-  // "mask", "burn_in" and "is_first" of those that have them. Programs refuse buffers that draw
+  // "mask", "burn_in" and "is_first" of sequences that have them. Programs refuse buffers that draw
   // sequences for other policies, which would learn from padding, and buffers that draw single rows
-  // for these.
+  // for policies that need sequences.
   bool sequences = false;
   // Whether it learns from rewards of several components (column "reward" [B, R]) or reads no
-  // rewards. Envs that have them are refused for other policies.
+  // rewards. For other policies create_policy() refuses envs with rewards of several components.
   bool reward_components = false;
 };
 
@@ -154,7 +155,7 @@ class LearnMode {
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
   // Shows a policy that learns from a data set all rows that it will learn from, before the first
-  // Forward(), such that it can compute statistics of them. Most policies need none.
+  // Forward(), so that the policy can compute statistics of them. Most policies need none.
   virtual absl::Status SetData(const Batch& /*data*/) { return absl::OkStatus(); }
   // Drops state between batches other than parameters and optimizer (recurrent state). Most
   // policies have none.
@@ -162,7 +163,7 @@ class LearnMode {
 
   // The names of LearnStep::scalars to average and log.
   virtual std::vector<std::string> monitor_vars() const = 0;
-  // Those of them that the progress of a run shows, the most important first.
+  // The names of the scalars that the progress of a run shows, the most important first.
   virtual ProgressVars progress_vars() const { return {{"loss", "total_loss"}}; }
   // Describes algorithm, network and number of parameters for the log.
   virtual std::string info() const = 0;
@@ -251,11 +252,12 @@ class GradientReducer {
                                const absl::Status& status) = 0;
 
   // Replaces each value by its sum over all learners, such as counts and statistics of their rows.
-  // `status` and errors are as those of Average().
+  // `status` and errors are as in Average().
   virtual absl::Status Sum(absl::Span<double> values, const absl::Status& status) = 0;
 };
 
-// Likewise; without a reducer there is a single learner and the values stay as they are.
+// Do the same with `reducer`. If it is null, there is a single learner, and the values stay as they
+// are.
 inline absl::Status AverageGradients(GradientReducer* reducer,
                                      absl::Span<const absl::Span<float>> values, int64_t rows,
                                      const absl::Status& status) {
@@ -268,8 +270,8 @@ inline absl::Status SumOverLearners(GradientReducer* reducer, absl::Span<double>
 
 // Refuses rewards of several components ([R] float32) for policies that do not take them: OK if the
 // reward of the env is one number, or the policy takes components
-// (CollectAttributes::reward_components, LearnAttributes::reward_components). Else kInvalidArgument
-// names policy, env and shape, and says what to do.
+// (CollectAttributes::reward_components, LearnAttributes::reward_components). Otherwise
+// kInvalidArgument names policy, env and shape, and says what to do.
 absl::Status CheckTakesReward(absl::string_view policy, bool takes_components,
                               absl::string_view env, const Shape& reward_shape);
 

@@ -11,8 +11,9 @@
 //   }
 //   DING_REGISTER(PolicyRegistry(), "mine", Create, "my own");
 //
-// Problems are collected, so that a user sees all of them at once (base/status_macros.h): first
-// those of fields out of their ranges, which create_policy() finds, then those that the function finds.
+// Factories collect problems, so that a user sees all of them at once (base/status_macros.h): first
+// the fields that are out of their ranges, which create_policy() finds, then the problems that the
+// function finds.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
@@ -39,8 +40,8 @@
 
 namespace ding {
 
-// Appends a problem if `field` has been changed although nothing reads it; `needs` is what it
-// needs.
+// Appends a problem if `field` has been changed although nothing reads it; `needs` names what must
+// be set so that it is read.
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems);
 void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
@@ -62,7 +63,7 @@ CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);
 
-// Reads what the options of all policies that learn have under the same names.
+// Reads the options that all policies that learn have under the same names.
 template <typename Options>
 void ReadPolicyOptions(const PolicyConfig& config, const PolicyContext& context, Options* options) {
   options->seed = context.seed;
@@ -72,8 +73,8 @@ void ReadPolicyOptions(const PolicyConfig& config, const PolicyContext& context,
   options->reducer = context.reducer;
 }
 
-// Returns what ActorDescriberRegistry() takes, of a function that describes the actor by the
-// parameters.
+// Returns an entry for ActorDescriberRegistry(), made from a function that describes the actor by
+// the algorithm's parameters.
 template <typename Config>
 ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const PolicyConfig&,
                                                                         const Config&,
@@ -85,7 +86,7 @@ ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const Po
     return describe(policy, config, action);
   };
 }
-// Likewise for an algorithm whose parameters have those of another one in a field:
+// Does the same for an algorithm whose parameters have the parameters of another one in a field:
 //   DescriberOf(DescribeQActor, &CqlConfig::dqn)
 template <typename Base, typename Config>
 ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const PolicyConfig&,
@@ -104,13 +105,13 @@ ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const Po
 struct ChangingField {
   std::string field;      // its name in configs
   std::string setting;    // the setting that carries its value
-  double value = 0;       // that of the config
+  double value = 0;       // its value in the config
   bool collects = false;  // whether the setting is one of the collect mode
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool above = false;
-  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. A
-  // schedule is then refused.
+  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. If
+  // there are any, CreateFieldSchedules() refuses a schedule.
   std::string rival = {};
 };
 
@@ -120,7 +121,7 @@ struct ChangingField {
 //       config, {{"learning_rate", "lr", my.learning_rate()}}, &problems);
 //
 // Appends a problem for each schedule that names none of `fields` or leaves the range of its field,
-// never ends, or counts other steps than the one before.
+// never ends, or counts other steps than the schedule before it.
 FieldSchedules CreateFieldSchedules(const PolicyConfig& config,
                                     const std::vector<ChangingField>& fields,
                                     std::vector<std::string>* problems);

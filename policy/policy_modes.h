@@ -18,7 +18,7 @@
 
 namespace ding {
 
-// A policy that is made of its modes and of the model that they share.
+// A policy that consists of its modes and of the model that they share.
 //
 // Ownership: owns model and modes.
 // Threads:   one thread at a time may use the policy, in any mode.
@@ -42,14 +42,14 @@ class ModelPolicy : public Policy {
 };
 
 // Settings that the learn modes of several algorithms read: learning rates of actor, critics and
-// temperature, and the entropy that the temperature is learned for.
+// temperature, and the target entropy of the temperature.
 inline constexpr char kActorRate[] = "actor_learning_rate";
 inline constexpr char kCriticRate[] = "critic_learning_rate";
 inline constexpr char kAlphaRate[] = "alpha_learning_rate";
 inline constexpr char kTargetEntropy[] = "target_entropy";
 
-// The command mode of a policy whose other modes need the settings of its schedules, if there are
-// any, and no others.
+// The command mode of a policy whose other modes need only the settings of its schedules, if there
+// are any.
 //
 // Threads: thread-safe.
 class ScheduledSettings : public CommandMode {
@@ -73,7 +73,7 @@ class ScheduledSettings : public CommandMode {
 
 // A collect mode that acts like an eval mode, without exploration, to record a trained policy.
 //
-// It has no state of its own and cannot save the state of the eval mode.
+// It has no state of its own, and it cannot save the state of the eval mode.
 //
 // Ownership: the eval mode must outlive it.
 // Threads:   thread-compatible.

@@ -29,8 +29,8 @@ struct PolicyContext {
   // As in EnvSpec; create_policy() refuses components that the policy does not take.
   Shape reward_shape = {};
   std::string env = {};  // the name of the env, for errors
-  // Losses of your own in place of the policy's; null: none. create_policy() makes those that the
-  // config names, if the policy learns, and refuses one that the policy does not keep.
+  // Your own losses in place of the policy's losses; null: none. create_policy() makes the losses
+  // that the config names, if the policy learns, and refuses a loss that the policy does not keep.
   std::shared_ptr<LossFunction> loss = nullptr;
   std::shared_ptr<LossFunction> actor_loss = nullptr;
 };
@@ -43,8 +43,8 @@ inline ModuleRegistry<PolicyCreator>& PolicyRegistry() {
 }
 
 // What a config has where it chooses a policy and sets nothing else: lines "path=value  # source",
-// where path and value are as in --set. Lines below "[discrete]" or "[continuous]" are for actions
-// of that kind only. worker/config/policy_defaults.h says when a line holds. A policy without an
+// where path and value are as in --set. Lines below "[discrete]" or "[continuous]" are only for
+// actions of that kind. worker/config/policy_defaults.h says when a line holds. A policy without an
 // entry has the defaults of the config's messages.
 //
 // Example (beside the registration of the policy):
@@ -52,7 +52,7 @@ inline ModuleRegistry<PolicyCreator>& PolicyRegistry() {
 //     policy.collect.n_sample=2048  # Schulman et al. 2017, table 3
 //     [discrete]
 //     policy.params.entropy_weight=0.01  # the same, table 5
-//   )", "those of the paper");
+//   )", "the values of the paper");
 inline Registry<const char*>& PolicyDefaultsRegistry() {
   static auto* const registry = new Registry<const char*>("defaults of policy");
   return *registry;
@@ -67,7 +67,7 @@ inline ModuleRegistry<NetworkCreator>& NetworkRegistry() {
   return *registry;
 }
 
-// Losses of your own (policy/loss/loss_function.h).
+// Your own losses (policy/loss/loss_function.h).
 using LossFactory = Module<std::unique_ptr<LossFunction>, LossConfig>;
 inline ModuleRegistry<LossFactory>& LossRegistry() {
   static auto* const registry = new ModuleRegistry<LossFactory>("loss");

@@ -27,11 +27,11 @@ class RecurrentStates {
 
   int64_t size() const { return size_; }
 
-  // The highest id is kMaxIds - 1. There are states for the ids that were used, and 4 bytes for
-  // each one below.
+  // The highest id is kMaxIds - 1. Memory: the states of the ids that were used, and 4 bytes for
+  // each id below the highest one.
   static constexpr int kMaxIds = 1 << 20;
-  // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. To be
-  // called with ids of a caller before Gather().
+  // kInvalidArgument unless there is an id from 0 to kMaxIds - 1 for each of `rows` rows. Call it
+  // with a caller's ids before Gather().
   static absl::Status CheckIds(absl::Span<const int> env_ids, int64_t rows);
 
   // Returns the states of these envs as rows [env_ids.size(), size()] to be changed in place;
@@ -40,7 +40,7 @@ class RecurrentStates {
   // Keeps the rows of the last Gather() as the states of the same envs. Ids that CheckIds() refuses
   // end the program.
   void Scatter(absl::Span<const int> env_ids);
-  // Sets the states of these envs to 0, or those of all envs if `env_ids` is empty.
+  // Sets the states of these envs to 0, or the states of all envs if `env_ids` is empty.
   void Reset(absl::Span<const int> env_ids);
 
   // Tensors "size" and "states" [envs * size()]. LoadState() returns kInvalidArgument, and changes

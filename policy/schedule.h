@@ -66,7 +66,7 @@ class FieldSchedules {
     double begin = 0;  // steps before it
     double steps = 0;
   };
-  // A field that changes: one phase after the other, then the last value of the last.
+  // A field that changes: one phase after the other, then the last value of the last phase.
   struct Field {
     std::string setting;        // carries its value
     bool collects = false;      // whether the setting is one of the collect mode

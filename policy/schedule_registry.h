@@ -14,8 +14,8 @@
 // These are linked with the registry. Values depend on x only, so that a resumed run needs no state
 // of a schedule.
 //
-// Example of one's own, `policy { schedule { field: "learning_rate" type: "square_root" steps:
-// 100000 } }`:
+// Example of your own schedule, `policy { schedule { field: "learning_rate" type: "square_root"
+// steps: 100000 } }`:
 //
 //   class SquareRoot : public ISchedule {
 //    public:
@@ -48,8 +48,8 @@
 
 namespace ding {
 
-// What a config asks for, with all defaults filled in; the numbers are finite, and `steps` is above
-// 0.
+// The range that a config asks for, with all defaults filled in; the numbers are finite, and
+// `steps` is above 0.
 struct ScheduleRange {
   double start = 0;
   double end = 0;
@@ -64,10 +64,10 @@ ModuleRegistry<ScheduleFactory>& ScheduleRegistry();
 // The first and the last value that `config` leaves open.
 struct ScheduleDefaults {
   double field = 0;     // the value of the field in the config
-  double previous = 0;  // the last value of the schedule before; that of the field if there is none
+  double previous = 0;  // the last value of the previous schedule; `field` if there is none
 };
 
-// Returns the range of `config`, in which type "warm_up" has other defaults than the others.
+// Returns the range of `config`, in which type "warm_up" has other defaults than the other types.
 //   kInvalidArgument  a number is not finite, or `steps` is not set or not above 0
 absl::StatusOr<ScheduleRange> RangeOf(const FieldScheduleConfig& config,
                                       const ScheduleDefaults& defaults);

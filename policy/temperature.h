@@ -40,7 +40,7 @@ class Temperature {
   double target_entropy() const { return target_entropy_; }
   void set_target_entropy(double target) { target_entropy_ = target; }
 
-  // Returns log alpha as parameters of a learn mode; if it is not `learned`, alpha stays as it is.
+  // Returns log alpha as parameters of a learn mode; unless `learned` is set, alpha stays as it is.
   absl::StatusOr<TrainedGroup> MakeGroup(const AdamOptions& options, bool learned,
                                          int64_t period = 1) {
     DING_ASSIGN_OR_RETURN(GroupAdam adam, GroupAdam::Create({{"alpha_optimizer",
