@@ -14,7 +14,7 @@
 namespace ding {
 
 struct A2cOptions {
-  ActorCriticPolicyOptions policy;  // all but `name`; of `update` only the coefficients
+  ActorCriticPolicyOptions policy;  // `name` is not read, and of `update` only the coefficients
   bool normalize_adv = false;
 };
 

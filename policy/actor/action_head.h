@@ -1,5 +1,5 @@
-// The last step of an actor: from the outputs of its network to actions. A description names it by
-// type:
+// The last step of an actor: it turns the outputs of the network into actions. A description names
+// the head by type:
 //
 //   type           outputs        best action                      sampled action
 //   "q"            "q" [A]        the highest value                random with the probability of exploration,
@@ -12,10 +12,10 @@
 //   "tanh_normal"  "mean" [n],    tanh(mean), likewise             tanh(mean + exp(log_std) * noise), likewise, with
 //                  "log_std" [n]                                   log_std clipped to [-20, 2]
 //
-// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output. A further
-// type is a class in action_head.cc and a line of its table. Samples of the first five are those of
-// the policies' collect mode for the same stream of random numbers; only IQN collects at random
-// fractions instead of their middles.
+// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output. To add a
+// type, add a class to action_head.cc and a line to its table. For the same stream of random
+// numbers, the first five types draw the same samples as the policies' collect mode. Only IQN
+// differs: it collects at random fractions, not at the middles of equal parts of [0, 1].
 //
 // Ownership: owns its parameters and working memory, which grows with the largest batch.
 // Threads:   thread-compatible.
@@ -41,9 +41,9 @@ class ActionHead {
  public:
   virtual ~ActionHead() = default;
 
-  // The outputs of the network that it reads.
+  // Returns the outputs of the network that the head reads.
   virtual std::vector<FieldSpec> outputs() const = 0;
-  // Reads its parameters, if it has any besides the network's, from the scope "model".
+  // Reads the head's own parameters, if it has any, from the scope "model".
   virtual absl::Status Load(StateReader* /*model*/) { return absl::OkStatus(); }
 
   // Writes the best action of each row of `outputs` [B, ...] to rows [0, B) of `action`. `mask` [B,
@@ -52,14 +52,14 @@ class ActionHead {
   //   kInternal         NaN or infinity in `outputs`; names the row
   virtual absl::Status Best(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                             const MutableColumnsView& action) = 0;
-  // Likewise, but draws actions. `exploration` is the probability of a random action of heads "q"
-  // and "q_distribution".
+  // Does the same, but draws actions. `exploration` is the probability of a random action with
+  // heads "q" and "q_distribution".
   virtual absl::Status Sample(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
                               double exploration, Rng* rng, const MutableColumnsView& action) = 0;
 };
 
 //   kInvalidArgument  the action space does not fit the head
-//   kUnimplemented    no head has this type; lists those there are
+//   kUnimplemented    no head has this type; lists the existing types
 absl::StatusOr<std::unique_ptr<ActionHead>> MakeActionHead(absl::string_view type,
                                                            const SpecPtr& action);
 

@@ -1,13 +1,14 @@
 // Turns observations into actions with the policy of a checkpoint, for programs that only act: no
-// protobuf, gRPC or torch, no config and no env. Networks "mlp", "rnn", "torch_mlp", "torch_cnn"
-// and "torch_rnn" of all policies that have described themselves (policy/actor/describe_actor.h);
-// docs/how_to/deploy.md.
+// protobuf, gRPC or torch, no config and no env. It runs networks "mlp", "rnn", "torch_mlp",
+// "torch_cnn" and "torch_rnn" of all policies that have described themselves
+// (policy/actor/describe_actor.h). See docs/how_to/deploy.md.
 //
-// Observations are normalized as in the training, if they were. A mask is read from the field
-// "obs/action_mask", and only legal actions are taken. Recurrent policies keep a state for each id.
+// The actor normalizes observations if the training did. It reads a mask from the field
+// "obs/action_mask", and takes only legal actions. For a recurrent policy it keeps a state for each
+// id.
 //
-// The outputs for a row have the same bytes in every batch, and those of Mlp and Rnn on the same
-// type of CPU.
+// The outputs for a row have the same bytes in every batch, and the same bytes as the outputs of
+// Mlp and Rnn on the same type of CPU.
 //
 // Ownership: owns the model; results are valid until the next call.
 // Threads:   thread-compatible: one actor for each thread.
@@ -46,53 +47,54 @@ namespace ding {
 class Actor {
  public:
   struct Options {
-    // False: the best actions. True: actions drawn as the policy does while it collects, with the
-    // exploration of the env step of the checkpoint.
+    // False: takes the best actions. True: draws actions as the policy does while it collects, with
+    // the exploration at the checkpoint's env step.
     bool sample = false;
     uint64_t seed = 0;  // of sampled actions
   };
 
-  // Errors as of LoadActorModel().
+  // Returns the errors of LoadActorModel().
   static absl::StatusOr<std::unique_ptr<Actor>> Load(const std::string& checkpoint,
                                                      const Options& options);
   static absl::StatusOr<std::unique_ptr<Actor>> Load(const std::string& checkpoint) {
     return Load(checkpoint, Options());
   }
 
-  // Makes an actor of a model that is loaded already.
+  // Makes an actor from a model that is already loaded.
   static absl::StatusOr<std::unique_ptr<Actor>> Create(LoadedActor loaded, const Options& options);
 
-  // The fields of an observation and of an action, as its env had them.
+  // The fields of an observation and of an action, as in the env of the training.
   const SpecPtr& observation() const { return model_.observation; }
   const SpecPtr& action() const { return model_.action; }
   const ActorModel& model() const { return model_; }
 
-  // New episodes begin: those of these ids, or all. Policies without memory do not need it.
+  // Begins new episodes for these ids, or for all ids if `ids` is empty. Policies without memory do
+  // not need this call.
   void Begin(absl::Span<const int> ids = {});
 
-  // The recurrent states of these episodes [ids, model().state_size()], to go on in another actor;
-  // empty without memory. An id that has not acted has a state of 0. SetStates() returns
-  // kInvalidArgument for states of another size or that are not finite, and for ids that Act()
-  // refuses.
+  // Returns the recurrent states of these episodes [ids, model().state_size()], so that another
+  // actor can continue them; empty without memory. An id that has not acted has a state of 0.
+  // SetStates() returns kInvalidArgument for states of another size or that are not finite, and for
+  // ids that Act() refuses.
   absl::Span<const float> States(absl::Span<const int> ids);
   absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
 
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
-  // (action()). Row i belongs to the episode `ids[i]`, from 0 on, each at most once; without ids,
-  // to the episode i. With memory, ids are below 2^20, because there is memory for all ids up to
-  // the highest one.
+  // (action()). Row i belongs to the episode `ids[i]`, which is at least 0 and occurs once; without
+  // ids, row i belongs to episode i. With memory, ids are below 2^20, because there is memory for
+  // all ids up to the highest one.
   //   kInvalidArgument  `obs` has other fields than observation(), an id is out of range, or a row
   //                     has no legal action
   //   kInternal         an output of the network is not finite; no state has changed
   absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
 
-  // The outputs of the network for the rows of the last Act(): "q" [B, A], "logit" [B, W] or "mean"
-  // [B, n].
+  // Returns the outputs of the network for the rows of the last Act(): "q" [B, A], "logit" [B, W]
+  // or "mean" [B, n].
   const ColumnsView& outputs() const { return outputs_; }
 
  private:
   Actor(LoadedActor loaded, const Options& options);
-  // Runs everything once, so that the first action takes no longer than others.
+  // Runs everything once, so that the first action takes no longer than the later ones.
   absl::Status WarmUp();
   absl::StatusOr<ColumnsView> Choose(const ColumnsView& obs, absl::Span<const int> ids,
                                      bool sample);

@@ -1,6 +1,7 @@
 // What the manifest of a checkpoint says about its policy, so that an actor needs neither protobuf
-// nor the training program: which network stands in the component "model", below which name, and
-// how its outputs become actions. The manifest's field "actor" holds it as JSON:
+// nor the training program: which network the component "model" holds, below which name, and how
+// the network's outputs become actions. The manifest's field "actor" holds this description as
+// JSON:
 //
 //   {"version":1,"policy":"ppo","parameters":"model/actor",
 //    "network":{"encoder_hidden_size":[64,64],"activation":"tanh","head_hidden_size":0,"head_layer_num":0,
@@ -19,7 +20,7 @@
 //    "obs_clip":10}                                   only with normalized observations
 //
 // A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores
-// members that it does not know; what it must know comes with another version.
+// members that it does not know; a change that a reader must know has another version number.
 //
 // Threads: plain data and pure functions.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_
@@ -60,8 +61,8 @@ struct ActorDescription {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden_size = 0;
   };
-  // How Q values are made out of the outputs of the network: they are the means of distributions of
-  // returns.
+  // How Q values follow from the outputs of the network: each Q value is the mean of a distribution
+  // of returns.
   struct Distribution {
     enum class Kind {
       kAtoms,  // C51, Rainbow: [A, size] logits of the probabilities of returns from v_min to v_max
@@ -93,11 +94,11 @@ struct ActorDescription {
 };
 
 std::string ActorDescriptionToJson(const ActorDescription& description);
-// The description of a policy that no actor can play; `problem` says why.
+// Returns the description of a policy that no actor can play; `problem` says why.
 std::string ActorProblemToJson(absl::string_view problem);
 
 //   kFailedPrecondition  the description has another version, or its policy cannot be played
-//   kInvalidArgument     says what in the text is not as above
+//   kInvalidArgument     says which part of the text does not have the form above
 absl::StatusOr<ActorDescription> ActorDescriptionFromJson(absl::string_view text);
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// All that a checkpoint holds of a policy that acts, as plain data: spaces, layers with their
+// The content of a checkpoint that an acting policy needs, as plain data: spaces, layers with their
 // weights, and the statistics of observations. Actors compute with it, and exports write it in
 // other formats.
 //
@@ -7,12 +7,13 @@
 //
 // With a distribution of returns, the output of an action is its mean. C51 and Rainbow: the head
 // has `size` logits for each action. QR-DQN: the last layer returns the means, because the mean of
-// linear layers is one. IQN: the head runs on the product of the encoder's output and each row of
-// `fraction_features`.
+// linear layers is a linear layer. IQN: the head runs on the product of the encoder's output and
+// each row of `fraction_features`.
 //
-// Weights are those of the checkpoint: [out, in], [out channels, in channels, kernel, kernel].
+// Weights have the layout of the checkpoint: [out, in], [out channels, in channels, kernel,
+// kernel].
 //
-// Threads: plain data; thread-safe while nobody changes it.
+// Threads: plain data; thread-safe while no thread changes it.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_
 #define DING_WORKER_POLICY_ACTOR_ACTOR_MODEL_H_
 
@@ -62,17 +63,18 @@ struct ModelCell {
   std::vector<float> bias_hh;    // of a GRU
 
   int64_t gates() const { return cell == RnnCell::kLstm ? 4 : 3; }
-  // The floats of the state of a row: h, then c of an LSTM.
+  // The number of floats in the state of a row: h, then c of an LSTM.
   int64_t state_size() const { return (cell == RnnCell::kLstm ? 2 : 1) * hidden; }
 };
 
 struct ModelHead {
   std::string name;                // of the output field
-  std::vector<ModelLayer> layers;  // of a dueling head those of the advantage
-  std::vector<ModelLayer> value;   // of a dueling head; else empty
+  std::vector<ModelLayer> layers;  // in a dueling head, the layers of the advantage
+  std::vector<ModelLayer> value;   // in a dueling head, the layers of the value; else empty
 
   int64_t width() const { return layers.empty() ? 0 : layers.back().out; }
-  // The outputs for each action of a dueling head, which have a value and a mean of their own.
+  // The number of outputs for each action of a dueling head. Each output has its own value and
+  // mean.
   int64_t per_action() const { return value.empty() ? 1 : value.back().out; }
 };
 
@@ -102,16 +104,17 @@ struct LoadedActor {
   std::unique_ptr<ActionHead> head;
 };
 
-// Loads the model of the checkpoint that `path` means (CheckpointFolder): a folder of a checkpoint,
-// or of a run for its best one. Errors name `path`:
+// Loads the model of the checkpoint at `path` (CheckpointFolder): the folder of a checkpoint, or
+// the folder of a run, which stands for its best checkpoint. Errors name `path`:
 //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
-//   kFailedPrecondition   another major version wrote it; or an earlier one, without the
-//                         description of the actor; or its policy is not one that an actor plays
-//   kInvalidArgument      its parameters do not fit the description: lists all that do not
-//   kUnimplemented        a later version wrote it, with a head that this one does not have
+//   kFailedPrecondition   another major version wrote it; or an earlier version without the
+//                         description of the actor; or an actor cannot play its policy
+//   kInvalidArgument      its parameters do not fit the description: lists all that do not fit
+//   kUnimplemented        a later version wrote it, with a head that this version does not have
 absl::StatusOr<LoadedActor> LoadActorModel(const std::string& path);
 
-// Does the same for the manifest of a checkpoint and its component "model"; errors do not name it.
+// Does the same for the manifest of a checkpoint and its component "model"; errors do not name the
+// checkpoint.
 absl::StatusOr<LoadedActor> ReadActorModel(const CheckpointInfo& info, StateReader* model);
 
 }  // namespace ding

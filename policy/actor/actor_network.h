@@ -2,11 +2,11 @@
 //
 // Rows stay row-major from the input to the output. A product has output features side by side in
 // vectors (row_products.h), so that a single row costs one pass over the weights; Mlp has rows side
-// by side, which training needs and which takes the time of 8 rows for a single one. Each sum runs
-// in the order of the inputs, as in Mlp and Rnn, and so has the same bytes.
+// by side, as training needs, and so takes the time of 8 rows for a single row. Each sum runs in
+// the order of the inputs, as in Mlp and Rnn, so that the results have the same bytes.
 //
 // Ownership: owns the packed weights and working memory for a part of a batch; it does not use the
-//            model later.
+//            model after its construction.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
 #define DING_WORKER_POLICY_ACTOR_ACTOR_NETWORK_H_
@@ -64,8 +64,8 @@ class ActorNetwork {
   explicit ActorNetwork(const ActorModel& model);
 
   // Writes the outputs (model.outputs) for `input` [B, ...] (model.inputs, normalized). `states`
-  // [B, model.state_size()] are the states before the rows and become those after them; null
-  // without memory.
+  // [B, model.state_size()] are the states before the rows, which Run() replaces by the states
+  // after the rows; null without memory.
   void Run(const ColumnsView& input, float* states, const MutableColumnsView& output);
 
  private:
@@ -87,7 +87,7 @@ class ActorNetwork {
     int64_t per_action = 1;  // outputs for each action, of a dueling head
   };
 
-  // The gates have a width that is a multiple of a vector's.
+  // The width of the gates is padded to a multiple of a vector's width.
   struct Cell {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden = 0;
@@ -105,7 +105,7 @@ class ActorNetwork {
   };
   struct Field {
     FieldSpec spec;
-    int64_t width = 0;   // of the features that it becomes
+    int64_t width = 0;   // number of features that the field becomes
     int64_t offset = 0;  // in a row of `features_`
     std::vector<internal_actor::Convolution> convolutions;
   };

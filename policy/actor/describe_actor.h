@@ -26,15 +26,15 @@ using ActorDescriber =
 Registry<ActorDescriber>& ActorDescriberRegistry();
 
 // Describes the actor of a policy of this config with this action space.
-//   kUnimplemented  no actor can play it: the policy has no describer, or its network is of a type
-//                   of someone's own
+//   kUnimplemented  no actor can play it: the policy has no describer, or the type of its network
+//                   is a user's own
 absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const Spec& action);
 
-// Sets the network of `description`. kUnimplemented names a type of network that actors do not
-// compute.
+// Sets the network of `description`. kUnimplemented if actors cannot compute this type of network;
+// names the type.
 absl::Status DescribeNetwork(const NetworkConfig& config, ActorDescription* description);
 
-// The head of an ActionDistribution for this action space.
+// Returns the type of head of an ActionDistribution for this action space.
 inline std::string DistributionHeadOf(const Spec& action, bool squashed = false) {
   if (action.size() > 0 && action.field(0).is_discrete()) return kCategoricalHead;
   return squashed ? kSquashedNormalHead : kNormalHead;

@@ -41,7 +41,7 @@ class AlignedFloats {
   int64_t size_ = 0;
 };
 
-// A matrix [out, in] in blocks; rows that nobody has set are 0.
+// A matrix [out, in] in blocks; rows are 0 until SetRow() sets them.
 class PackedMatrix {
  public:
   PackedMatrix() = default;

@@ -9,15 +9,15 @@
 // have no critic.
 //
 // Each network may be recurrent (policy/network.h). The caller keeps the recurrent states: rows of
-// state_size() floats, first those of the actor, then those of the critic.
+// state_size() floats, first the floats of the actor, then the floats of the critic.
 //
 // Only UpdateStatistics() and return_statistics() change the statistics. They are part of the
 // model, so that a process that loads the model normalizes observations as in training.
 //
 // Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
 // "actor_critic/<parameter>"), "distribution/log_std" if actions are continuous,
-// "statistics/<input>/..." if observations are normalized, "return_statistics/..." if they have
-// rows.
+// "statistics/<input>/..." if observations are normalized, "return_statistics/..." if rows were
+// added to them.
 //
 // Ownership: owns all its parts. Spans of outputs are valid until the next call.
 // Threads:   thread-compatible.
@@ -46,8 +46,8 @@
 
 namespace ding {
 
-// A network of an ActorCritic with its part of the recurrent states. The states of all networks of
-// a row lie one after the other, so that they are a single column:
+// A network of an ActorCritic with its part of the recurrent states. In a row, the states of all
+// networks lie one after the other, so that they are a single column:
 //
 //     rows [B]   | state of the actor | state of the critic |        a network without memory has no part
 //
@@ -59,11 +59,11 @@ class NetworkPart {
   NetworkPart(std::unique_ptr<Network> network, int64_t state_begin);
 
   Network* network() const { return network_.get(); }
-  // The floats of its part; 0 without memory.
+  // The number of floats in its part; 0 without memory.
   int64_t state_size() const { return recurrent_ == nullptr ? 0 : recurrent_->state_size(); }
 
   // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks],
-  // and moves its part of the states on by one step. No states: the rows begin episodes.
+  // and advances its part of the states by one step. If `states` is empty, the rows begin episodes.
   absl::Status Infer(const ColumnsView& input, absl::Span<float> states,
                      const MutableColumnsView& output);
   // The pass for learning, for sequences of `length` rows; row i of `states` is the state before
@@ -72,7 +72,8 @@ class NetworkPart {
                        const MutableColumnsView& output);
 
  private:
-  // Returns the part of the rows of `states`, without a copy if it is all of them.
+  // Returns this network's part of the rows of `states`; does not copy if the part is the whole
+  // row.
   absl::Span<const float> PartOf(absl::Span<const float> states, int64_t rows);
 
   std::unique_ptr<Network> network_;
@@ -117,18 +118,18 @@ class ActorCritic {
   const SpecPtr& action() const { return action_; }
   ActionDistribution& distribution() { return *distribution_; }
   bool normalizes() const { return normalizer_.has_value(); }
-  // The floats of the recurrent state of a row; 0 without recurrent networks.
+  // The number of floats in the recurrent state of a row; 0 without recurrent networks.
   int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
   // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
   // `states` [B, state_size()] holds the states before `obs`; Act() replaces them by the states
-  // after it. The states of the critic change only if `value` is written. No states: the rows begin
-  // episodes. kInternal if outputs are not finite.
+  // after it. The states of the critic change only if `value` is written. If `states` is empty, the
+  // rows begin episodes. kInternal if outputs are not finite.
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
-  // Returns the outputs of the head of the last Act() [B, W].
+  // Returns the head outputs of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on,
-  // as far as V depends on them.
+  // Writes V(obs) to `value`; a value is not finite if its row of `obs` is not. As in Act(),
+  // `states` advance by one step, but only the parts on which V depends.
   absl::Status Values(const ColumnsView& obs, absl::Span<float> value,
                       absl::Span<float> states = {});
 

@@ -2,7 +2,7 @@
 //
 // Ownership: the networks must outlive the modes.
 // Threads:   thread-compatible.
-// Errors:    those of ActorCritic, prefixed by the name of the algorithm.
+// Errors:    the errors of ActorCritic, prefixed by the name of the algorithm.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_ACTING_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_ACTING_H_
 
@@ -27,7 +27,7 @@ namespace ding {
 absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
                          const MutableColumnsView& out);
 
-// Takes the most probable action. It keeps recurrent states of its own.
+// Takes the most probable action. Keeps its own recurrent states.
 class GreedyEval : public EvalMode {
  public:
   // `name` is the name of the algorithm.

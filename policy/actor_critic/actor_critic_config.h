@@ -19,7 +19,7 @@
 
 namespace ding {
 
-// Whether an action is a category, or several.
+// Whether an action is one category or several categories.
 bool HasCategories(const Spec& action);
 
 // Creates the network of config field `model`, whose outputs are the action head and
@@ -30,7 +30,7 @@ std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyCo
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems);
 
-// What the configs say of a policy.
+// The parts of a policy, made from its configs.
 struct ActorCriticParts {
   std::unique_ptr<Network> actor;
   std::unique_ptr<Network> critic;   // null: the actor has the head "value"

@@ -19,20 +19,21 @@
 namespace ding {
 
 // In a parallel run the learner keeps the statistics of normalization: a collect mode without a
-// learn mode sends what they are made of with its rows, and a learn mode without a collect mode
-// adds each row that it learns from, once. The columns are "raw/<input>", the observation before it
-// was normalized, and "raw_return", the discounted return (data/running_normalizer.h).
+// learn mode sends, with its rows, the data of these statistics, and a learn mode without a collect
+// mode adds each row that it learns from, once. The columns are "raw/<input>", the observation
+// before it was normalized, and "raw_return", the discounted return (data/running_normalizer.h).
 inline constexpr char kRawPrefix[] = "raw/";
 inline constexpr char kRawReturn[] = "raw_return";
 
 std::unique_ptr<CollectMode> MakeActorCriticCollect(const ActorCriticPolicyOptions& options,
                                                     ActorCritic* networks);
 
-// Returns the entropy weight of a learn call: that of `settings`, or else `configured`.
+// Returns the entropy weight of a learn call: the weight in `settings`, or else `configured`.
 //   kInvalidArgument  it is negative or not finite
 absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured);
 
-// Returns the error of a loss that is not finite, with the first log-probability that is not.
+// Returns the error of a loss that is not finite. It names the first log-probability that is not
+// finite, if there is one.
 absl::Status PolicyLossError(double loss, absl::Span<const float> log_prob);
 
 //   kInvalidArgument  options of the optimizer that are out of range

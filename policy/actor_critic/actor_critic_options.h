@@ -29,12 +29,12 @@ struct ActorCriticUpdate {
   ActorCriticLossOptions loss_options;
   std::shared_ptr<LossFunction> own_loss;  // replaces `loss`, which still reports; null: none
   int64_t epochs = 1;                      // at least 1
-  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of
-  // an epoch may have fewer; 0: all.
+  // The number of samples in a minibatch: rows, or sequences of unroll_len rows. The last minibatch
+  // of an epoch may have fewer samples; 0: all samples.
   int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
   double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
-  // Not set: the entropy weight is that of loss_options. Otherwise it begins there, in
+  // Not set: the entropy weight is loss_options.entropy_coef. Otherwise it begins at that value, in
   // [kLeastEntropyWeight, kMostEntropyWeight], and after each minibatch its logarithm moves by
   // entropy_weight_rate (target_entropy - entropy): gradient descent on the dual of the constraint
   // that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
@@ -50,11 +50,11 @@ struct ActorCriticPolicyOptions {
   double gae_lambda = 0.95;
   AdamOptions adam;
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
-  // The entropy weight moves linearly from that of update.loss_options to final_entropy_weight
+  // The entropy weight moves linearly from update.loss_options.entropy_coef to final_entropy_weight
   // within entropy_decay_env_steps; 0: it is constant.
   double entropy_decay_env_steps = 0;
   double final_entropy_weight = 0;  // at least 0
-  FieldSchedules schedules;         // of the settings below; they replace what is above
+  FieldSchedules schedules;         // of the settings below; they replace the fields above
   double grad_clip_norm = 0;  // maximal norm of the gradient of all parameters; 0: not clipped
   ActorCriticOptions networks;
   bool freeze_statistics = false;  // whether to keep the observation statistics unchanged
@@ -62,8 +62,7 @@ struct ActorCriticPolicyOptions {
   ActorCriticUpdate update;
   CollectAttributes collect;  // the policy sets on_policy
   LearnAttributes learn;      // the policy sets on_policy and sequences
-  // What becomes of the rows that are left at the end of a segment if collect.unroll_len is above
-  // 1.
+  // How to treat the rows that are left at the end of a segment if collect.unroll_len is above 1.
   LastSample last_sample = LastSample::kNullPadding;
   PolicyModes modes;
   // Averages gradients with the other learners of a group, which must have equally many
@@ -77,7 +76,7 @@ inline constexpr char kSettingEntropyWeight[] = "entropy_weight";
 inline constexpr char kSettingClipRatio[] = "clip_ratio";
 inline constexpr char kSettingTargetEntropy[] = "target_entropy";
 
-// The bounds of an entropy weight that is adapted.
+// The bounds of an adapted entropy weight.
 inline constexpr double kLeastEntropyWeight = 1e-6;
 inline constexpr double kMostEntropyWeight = 1;
 

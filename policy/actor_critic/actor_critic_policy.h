@@ -11,12 +11,12 @@
 //              - normalizes the observations by the statistics with which the policy acted on these
 //                rows, and then adds the rows to the statistics
 //            A policy without a learn mode, in another process than the learner, leaves the
-//            statistics as they are: it adds the columns of which they are made, "raw/<input>" and
-//            "raw_return", and uses those of the model that it loads. A learn mode without a
-//            collect mode adds each row that it learns from to the statistics, once
-//            (data/running_normalizer.h), after its steps; in a group, the rows of all learners If
-//            unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
-//            (data/sequence_samples.h), with column "mask"
+//            statistics as they are: it adds the columns from which the learner computes them,
+//            "raw/<input>" and "raw_return", and uses the statistics of the model that it loads. A
+//            learn mode without a collect mode adds each row that it learns from to the statistics,
+//            once (data/running_normalizer.h), after its steps; in a group, it adds the rows of all
+//            learners. If unroll_len T is above 1, GetTrainSample() cuts the segments into samples
+//            [N * T] of T rows (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change
 //   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random
 //            order. Rows of padding do not count
@@ -26,14 +26,14 @@
 //
 // Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env,
 // which Reset() makes 0. The output of the collect mode then has "rnn_state" [S], the state before
-// the row: the learn mode computes each sample from that of its first row on (backpropagation
+// the row. The learn mode computes each sample from the state of its first row on (backpropagation
 // through time), and GetTrainSample() computes V(final_obs) from the state after the segment's last
 // row.
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
-// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all
-// minibatches of a call: adv_std and explained_var (the share of the variance of the returns that
-// the critic of the acting policy explains). If the entropy weight is adapted
+// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two scalars that are equal for
+// all minibatches of a call: adv_std and explained_var (the share of the variance of the returns
+// that the critic of the acting policy explains). If the entropy weight is adapted
 // (ActorCriticUpdate::target_entropy), it also reports entropy_weight.
 //
 // Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of
@@ -44,7 +44,7 @@
 // Threads:   one thread at a time may use the policy, in any mode.
 // Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows
 //            without a legal action; kInternal for NaN and infinity in data, loss or gradient.
-//            After a failed call the policy is as before the call, also if some minibatches had
+//            A failed call leaves the policy as it was before, even if some minibatches had
 //            succeeded.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_

@@ -5,16 +5,16 @@
 //            loss is ActionDistribution::ImitationLoss(): cross-entropy over the legal categories,
 //            or squared error of boxes in units of half their range
 //   eval     takes the most probable action
-//   collect  samples. A box is sampled around the mean with the deviation of the options, which is
-//            not learned, and has the further output "raw_action"
+//   collect  samples. It draws a box action around the mean with the deviation of the options,
+//            which is not learned, and writes the further output "raw_action"
 //   command  gives no settings
 //
 // Observations are normalized by the statistics of the rows of earlier batches; a batch is added to
 // the statistics after its step.
 //
 // A learning iteration is a batch. It reports the scalars cur_lr, total_loss, grad_norm and, for
-// categories, accuracy: the share of rows whose most probable action before the step equals that of
-// the data.
+// categories, accuracy: the share of rows whose most probable action before the step equals the
+// action of the data.
 //
 // Saved: model "actor/<parameter>", "distribution/log_std" and "statistics/..." as in ActorCritic;
 // train state "optimizer/..."; collect state "rng".
@@ -54,8 +54,8 @@ struct BcOptions {
   LearnAttributes learn;  // the policy sets supervised
   PolicyModes modes;
   // Averages gradients with the other learners of a group; null: a single learner. It must outlive
-  // the policy. normalize_obs is refused with it, because the learners would have different
-  // statistics.
+  // the policy. normalize_obs is refused together with a reducer, because the learners would have
+  // different statistics.
   GradientReducer* reducer = nullptr;
 };
 

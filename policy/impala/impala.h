@@ -1,16 +1,17 @@
 // IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or
-// of collectors that lag behind, and corrects by V-trace (data/returns.h) that an older policy has
+// of collectors that lag behind. V-trace (data/returns.h) corrects for the older policy that has
 // acted.
 //
 //   collect  samples actions. The output has "action" (and "raw_action" if it is continuous) and
 //            "log_prob". It is not on-policy: the rows go to a replay buffer of sequences
 //   eval     takes the most probable action
 //   learn    takes one optimizer step on B sequences of T rows, by the loss of
-//            policy/loss/actor_critic_loss.h. Values and ratios are those of the current networks;
+//            policy/loss/actor_critic_loss.h. The current networks give the values and ratios;
 //            V(next_obs) is computed only at ends. Columns (data/sample_columns.h): obs, action,
 //            reward, discount, next_obs and "log_prob"; "mask" and "is_first" are read where they
 //            exist; "n_step" must be 1, "burn_in" 0, and there must be no "weight"
-//   command  settings "lr" and "entropy_weight", as that of PPO and A2C (actor_critic_policy.h)
+//   command  gives the settings "lr" and "entropy_weight", as in PPO and A2C
+//            (actor_critic_policy.h)
 //
 // A step reports the scalars cur_lr, total_loss, policy_loss, value_loss, entropy, mean_ratio (pi
 // to mu), clip_fraction (ratios above rho_bar), approx_kl and grad_norm.
@@ -22,8 +23,8 @@
 // Ownership: the policy owns networks and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
 // Errors:    kInvalidArgument for data of another layout and settings out of range; kInternal for
-//            NaN and infinity in data, loss or gradient. After a failed call the policy is as
-//            before the call.
+//            NaN and infinity in data, loss or gradient. A failed call leaves the policy as it was
+//            before.
 //
 // Example:
 //   ImpalaOptions options;
@@ -46,9 +47,9 @@
 namespace ding {
 
 struct ImpalaOptions {
-  // All but `name`, `gamma`, which the buffer has put into the column "discount", and
-  // `scale_reward`; `gae_lambda` is the lambda of V-trace; of `update` only the coefficients of
-  // value and entropy.
+  // `name`, `gamma` and `scale_reward` are not read: the buffer has put gamma into the column
+  // "discount". `gae_lambda` is the lambda of V-trace. Of `update` only the coefficients of value
+  // and entropy are read.
   ActorCriticPolicyOptions policy;
   double rho_bar = 1;   // above 0
   double c_bar = 1;     // above 0

@@ -25,8 +25,8 @@
 namespace ding {
 
 struct PpoOptions {
-  ActorCriticPolicyOptions policy;  // of `update` only the coefficients; `name` "": "ppo"
-  ActorCriticUpdate::Loss loss = ComputePpoLoss;  // for an algorithm of your own
+  ActorCriticPolicyOptions policy;  // reads only the coefficients of `update`; empty `name`: "ppo"
+  ActorCriticUpdate::Loss loss = ComputePpoLoss;  // for your own algorithm
   int64_t epochs = 10;          // passes over the samples of a learn call, at least 1
   int64_t minibatch_size = 64;  // samples, at least 1
   double ratio_clip = 0.2;      // above 0

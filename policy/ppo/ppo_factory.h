@@ -1,5 +1,5 @@
-// PPO out of its config, for algorithms of your own that change its loss. Linking it registers
-// policy type "ppo".
+// Creates PPO from its config, for your own algorithms that change its loss. Linking this target
+// registers policy type "ppo".
 //
 // Example, in the source of policy type "mine", whose message has a field `ppo` of type PpoConfig:
 //   return CreatePpoPolicy(policy, config.ppo(), context,
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreatePpoPolicy(
     const PolicyConfig& policy, const PpoConfig& config, const PolicyContext& context,
     ActorCriticUpdate::Loss loss = ComputePpoLoss);
 
-// Describes its actor for checkpoints (policy/actor/describe_actor.h).
+// Describes the actor of PPO for checkpoints (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribePpoActor(const PolicyConfig& policy,
                                                   const PpoConfig& config, const Spec& action);
 

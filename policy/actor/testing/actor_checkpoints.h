@@ -35,13 +35,13 @@ ActorCase FindActorCase(const std::string& name);
 // Makes the policy with random parameters; its collect mode draws with the stream of an actor of
 // `seed`.
 std::unique_ptr<Policy> MakeRandomPolicy(const ActorCase& of, uint64_t seed = 0);
-// What the manifest of a checkpoint of the case says, at env step 1000.
+// Returns the content of the manifest of a checkpoint of the case, at env step 1000.
 CheckpointInfo ActorCheckpointInfo(const ActorCase& of);
 // Writes the checkpoint of `policy` to the folder `path`; `change`, if set, changes the manifest.
 void SaveActorCheckpoint(const ActorCase& of, Policy* policy, const std::string& path,
                          const std::function<void(CheckpointInfo*)>& change = {});
 
-// Writes a checkpoint with random parameters of a head without a case: layers from 5 numbers to
+// Writes a checkpoint with random parameters for a head that no case has: layers from 5 numbers to
 // `outputs`, and an action of 2 numbers.
 void SaveHeadCheckpoint(const std::string& head, const std::vector<std::string>& outputs,
                         const std::string& path);

@@ -1,4 +1,4 @@
-// What tests of recurrent actor-critic policies share: policies on small networks, and a run of
+// Helpers for tests of recurrent actor-critic policies: policies on small networks, and a run of
 // envs whose observations and ends of episodes are random.
 //
 // Threads: thread-compatible.
@@ -61,7 +61,7 @@ class RecurrentRun {
   SpecPtr rows_;
 };
 
-// Returns random rows and states as samples [rows] of `unroll_len` rows, the last row of every
+// Returns random rows and states as samples [rows] of `unroll_len` rows. The last row of every
 // second sample is padding. For policy/policy_conformance.h.
 Batch MakeRecurrentBatch(const RecurrentCase& c, int64_t unroll_len, int64_t rows, uint64_t seed);
 
