@@ -1,7 +1,7 @@
 // The options of off-policy algorithms with continuous actions, and how they act: their collect and
 // eval modes.
 //
-//   collect  acts as an Exploration of the algorithm says
+//   collect  draws actions by the algorithm's Exploration
 //   eval     takes tanh(mean)
 //
 // Saved: collect state "rng".
@@ -38,7 +38,7 @@ namespace ding {
 
 inline constexpr int kMaxLearnThreads = 64;
 
-// The loss of the critics, as ComputeCriticLoss() computes it; for algorithms of your own.
+// The loss of the critics, as ComputeCriticLoss() computes it; for your own algorithms.
 using CriticLoss = std::function<CriticLossResult(
     const CriticLossInput&, absl::Span<float> td_error, const MutableCriticColumns& d_q)>;
 
@@ -49,19 +49,19 @@ struct ContinuousOptions {
   AdamOptions critic_adam;
   double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
   double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
-  // Training iterations between two steps of the actor, and between two moves of the targets; at
-  // least 1.
+  // The number of training iterations between two steps of the actor, and between two moves of the
+  // targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
-  int learn_threads = 1;  // that share the passes of an update, 1 to kMaxLearnThreads
-  // They change the settings kActorRate and kCriticRate (policy/policy_modes.h), and those that the
-  // algorithm adds.
+  int learn_threads = 1;  // threads that share the passes of an update, 1 to kMaxLearnThreads
+  // The schedules change the settings kActorRate and kCriticRate (policy/policy_modes.h), and the
+  // settings that the algorithm adds.
   FieldSchedules schedules;
   CriticLoss critic_loss = ComputeCriticLoss;
   std::optional<double>
-      obs_clip;  // observations are normalized, and bounded by this; not set: they are not
-  // Losses of your own, of the critics and of the actor (SAC, TD3 and DDPG only); null: those of the
-  // algorithm.
+      obs_clip;  // bound of normalized observations; not set: observations are not normalized
+  // Your own losses of the critics and of the actor (SAC, TD3 and DDPG only); null: the algorithm's
+  // losses.
   std::shared_ptr<LossFunction> own_loss;
   std::shared_ptr<LossFunction> own_actor_loss;
   CollectAttributes collect;

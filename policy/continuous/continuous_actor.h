@@ -33,8 +33,7 @@ enum class ActorHead {
 };
 absl::StatusOr<SpecPtr> ActorOutputs(const FieldSpec& action, ActorHead head);
 
-// The actor of an off-policy algorithm with continuous actions: a network, and the spaces that it
-// belongs to.
+// The actor of an off-policy algorithm with continuous actions: a network and its spaces.
 //
 //     obs ──► normalized? ──► network ──► "mean" [n], perhaps "log_std" [n] ──► algorithm ──► action in [-1, 1] ──► scaled
 //
@@ -45,8 +44,8 @@ absl::StatusOr<SpecPtr> ActorOutputs(const FieldSpec& action, ActorHead head);
 // Errors:    messages begin with the name of the algorithm.
 class ContinuousActor {
  public:
-  // `network` reads the observation, and has the outputs of ActorOutputs(). With `obs_clip`
-  // observations are normalized by the statistics of SetStatistics(), and bounded by it.
+  // `network` reads the observation, and has the outputs of ActorOutputs(). With `obs_clip`,
+  // observations are normalized by the statistics of SetStatistics(), and bounded by `obs_clip`.
   //   kInvalidArgument  a space or the network does not fit; a recurrent network
   static absl::StatusOr<std::unique_ptr<ContinuousActor>> Create(
       absl::string_view algorithm, ActorHead head, std::unique_ptr<Network> network, SpecPtr action,
@@ -59,10 +58,10 @@ class ContinuousActor {
   Network& network() const { return *network_; }
 
   // If observations are normalized, computes their statistics from `rows` alone, as
-  // ObservationNormalizer::Set().
+  // ObservationNormalizer::Set() does.
   void SetStatistics(const ColumnsView& rows);
-  // Returns what the networks read of `obs`: the observations themselves or, if they are
-  // normalized, in `memory`, which has the spec of the observation.
+  // Returns the inputs of the networks for `obs`: `obs` itself or, if observations are normalized,
+  // the normalized rows in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs, ScratchColumns* memory) const;
 
   // Computes the outputs for Inputs() [B, ...]; valid until the next call. Forward() also keeps
@@ -92,7 +91,8 @@ class ContinuousActor {
 inline constexpr float kMinLogStd = -20;
 inline constexpr float kMaxLogStd = 2;
 
-// action = tanh(mean), the most probable one before the squashing. The spans may be the same.
+// action = tanh(mean): the mean is the most probable value before the squashing. The spans may be
+// the same.
 void SquashMean(absl::Span<const float> mean, absl::Span<float> action);
 // The gradient of SquashMean(): d_mean = d_action (1 - action^2). The spans may be the same.
 void SquashMeanBackward(absl::Span<const float> action, absl::Span<const float> d_action,
@@ -122,11 +122,11 @@ class SquashedNormal {
   // `width` is the number of elements of an action, n.
   explicit SquashedNormal(size_t width) : width_(width) {}
 
-  // Writes the actions of these standard normal numbers to `action` [B, n] and their
-  // log-probabilities to `log_prob` [B], unless that is empty.
+  // Writes the actions for the standard normal numbers `noise` to `action` [B, n], and their
+  // log-probabilities to `log_prob` [B] unless `log_prob` is empty.
   void Sample(absl::Span<const float> mean, absl::Span<const float> log_std,
               absl::Span<const float> noise, absl::Span<float> action, absl::Span<float> log_prob);
-  // Writes the gradients by the arguments of the last Sample().
+  // Writes the gradients by `mean` and `log_std` of the last Sample().
   void Backward(absl::Span<const float> d_action, absl::Span<const float> d_log_prob,
                 absl::Span<float> d_mean, absl::Span<float> d_log_std) const;
 

@@ -1,7 +1,7 @@
 // The common part of the factories of SAC, TD3, DDPG, TD3+BC and IQL: it checks their shared config
 // and converts it to options and networks.
 //
-// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
+// The functions collect problems, so that a user sees all of them at once (base/status_macros.h).
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_CONFIG_H_
 
@@ -24,29 +24,30 @@
 
 namespace ding {
 
-// The critics of an algorithm, beside what ContinuousConfig says.
+// Options of an algorithm's critics that ContinuousConfig does not have.
 struct CriticConfig {
   int num_critics = 2;
   double dropout = 0;       // as in MlpOptions
   bool layer_norm = false;  // as in MlpOptions
 };
 
-// What the configs say of a policy.
+// The parts of a policy, made from its configs.
 struct ContinuousParts {
   std::unique_ptr<Network> actor;
   std::unique_ptr<CriticEnsemble> critics;  // null without a learn mode
   ContinuousOptions options;
 };
 
-// Makes the parts of a policy. `more_fields` may change in a run, beside the learning rates. An
-// invalid action space counts as one element, so that problems of the networks are reported too.
+// Makes the parts of a policy. `more_fields` are the fields that may change in a run, beside the
+// learning rates. An invalid action space counts as one element, so that problems of the networks
+// are reported too.
 //   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
 absl::StatusOr<ContinuousParts> MakeContinuousParts(
     const PolicyConfig& policy, const ContinuousConfig& config, const PolicyContext& context,
     ActorHead head, std::vector<std::string> problems,
     const std::vector<ChangingField>& more_fields = {}, const CriticConfig& critics = {});
 
-// Likewise for an algorithm that learns from the transitions of a data set, and has the fields
+// Does the same for an algorithm that learns from the transitions of a data set, and has the fields
 // `normalize_obs` and `obs_clip`. The actor computes the mean of its actions.
 template <typename Config>
 absl::StatusOr<ContinuousParts> MakeOfflineParts(const PolicyConfig& policy, const Config& config,
@@ -62,11 +63,11 @@ absl::StatusOr<ContinuousParts> MakeOfflineParts(const PolicyConfig& policy, con
   return parts;
 }
 
-// Describes the actor, whose outputs `head` says, for a checkpoint (policy/actor/describe_actor.h).
+// Describes the actor with outputs `head` for a checkpoint (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribeContinuousActor(const ContinuousConfig& config,
                                                          ActorHead head);
 
-// Likewise, as DescriberOf() takes it.
+// Does the same, with the signature that DescriberOf() takes.
 template <ActorHead head>
 absl::StatusOr<ActorDescription> DescribeActorWith(const PolicyConfig& /*policy*/,
                                                    const ContinuousConfig& config,
@@ -74,7 +75,7 @@ absl::StatusOr<ActorDescription> DescribeActorWith(const PolicyConfig& /*policy*
   return DescribeContinuousActor(config, head);
 }
 
-// Likewise for an algorithm that learns from a data set.
+// Does the same for an algorithm that learns from a data set.
 template <typename Config>
 absl::StatusOr<ActorDescription> DescribeOfflineActor(const PolicyConfig& /*policy*/,
                                                       const Config& config,

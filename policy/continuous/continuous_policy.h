@@ -1,5 +1,5 @@
-// What the policies of off-policy algorithms with continuous actions share: the noise that they
-// draw while learning, the learn mode, and the policy.
+// The common parts of off-policy algorithms with continuous actions: the noise that they draw while
+// learning, the learn mode, and the policy.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 
@@ -32,9 +32,9 @@ namespace ding {
 // learner draws.
 //
 // The numbers of a row are a function of the seed, the training iteration and the content of the
-// row: of its observation, action and reward. They do not depend on the place of the row. So a
-// group of learners, each with a part of a batch, draws what a single learner draws, and a resumed
-// run needs no state. A row that is in a batch twice gets the same numbers twice.
+// row: its observation, action and reward. The numbers do not depend on the place of the row in the
+// batch. So a group of learners, each with a part of a batch, draws what a single learner draws,
+// and a resumed run needs no state. A row that is in a batch twice gets the same numbers twice.
 //
 // Shapes: noise [B, n], row-major.
 // Ownership: owns working memory, which grows with the largest batch.   Threads: thread-compatible.
@@ -65,20 +65,20 @@ class RowNoise {
 //     batch ──► bootstrap value (targets, actor) ──► loss of the critics ──► gradients ─┐
 //        └────► loss of the actor, if it is due, through the critics ──────► gradients ─┴─► all steps together
 //
-// All gradients of an iteration are computed with the parameters before it, and no parameter is
-// changed before all of them are there: a failed iteration changes nothing, and a group of learners
-// averages once (and once more if the actor's loss depends on means over the batch). Where the
-// actor's observations are normalized, all networks read normalized ones.
+// All gradients of an iteration are computed with the parameters before it, and no parameter
+// changes before all gradients are computed. So a failed iteration changes nothing, and a group of
+// learners averages once (and once more if the actor's loss depends on means over the batch). If
+// the actor's observations are normalized, all networks read normalized observations.
 //
 // Critics with dropout have new masks in every pass of an iteration: on the next observations (the
 // targets), on the actions taken, and on the actor's actions, as in DroQ (Hiraoka et al. 2022,
-// algorithm 2). The masks of a row are drawn as RowNoise draws its numbers.
+// algorithm 2). The learn mode draws the masks of a row as RowNoise draws its numbers.
 //
 // A batch has the columns of data/sample_columns.h: obs, action, reward, next_obs, discount and
 // optionally weight. An iteration reports the scalars cur_lr (of the critics), critic_loss, q_value
 // (the mean over critics and rows), target_q_value (the mean target) and td_error (the mean of |td
-// error|); where the actor learns, actor_loss; every 10th time grad_norm, that of the critics
-// before clipping; and |td error|, averaged over the critics, as priorities if these are
+// error|); where the actor learns, actor_loss; every 10th time grad_norm, the norm of the critics'
+// gradient before clipping; and |td error|, averaged over the critics, as priorities if these are
 // configured. A subclass may add scalars.
 //
 // The optional settings kActorRate and kCriticRate are the learning rates from then on; a subclass
@@ -97,12 +97,12 @@ class RowNoise {
 //            losses and gradients.
 class ContinuousLearnMode : public GradientLearnMode {
  public:
-  // What it owns.
+  // The parts that the learn mode owns.
   struct Parts {
     std::unique_ptr<ThreadTeam> team;  // null: the caller's thread alone
     std::unique_ptr<CriticEnsemble> critics;
     std::unique_ptr<CriticEnsemble> targets;
-    std::vector<TrainedGroup> groups;  // critics, actor, and those that a subclass adds
+    std::vector<TrainedGroup> groups;  // critics, actor, and the groups that a subclass adds
   };
   //   kInvalidArgument    the options are out of range, or the critics read other spaces than the
   //                       actor
@@ -130,15 +130,16 @@ class ContinuousLearnMode : public GradientLearnMode {
   // Means over the rows of a batch that the actor's gradients depend on. A group of learners
   // averages them before ComputeActorGradients().
   virtual absl::Span<float> actor_means() { return {}; }
-  // Computes the gradients of the actor, and of what else the subclass learns; adds scalars and
-  // returns the loss. Other `noise` than that of ComputeNextValue().
+  // Computes the gradients of the actor, and of everything else that the subclass learns; adds
+  // scalars and returns the loss. `noise` is independent of the noise of ComputeNextValue().
   virtual absl::StatusOr<double> ComputeActorGradients(const TransitionView& batch,
                                                        absl::Span<const float> noise,
                                                        NamedValues* scalars) = 0;
 
-  // Replaces the loss of the actor by that of the options: writes d_q() of the first `num_critics`,
-  // and the gradients of `more`, outputs beside q and the `action` [B, n] that the actor takes now.
-  // AddOwnActionGradient() then adds d loss / d action to what has come through the critics.
+  // Computes the actor loss of the options, which replaces the algorithm's loss: writes d_q() of
+  // the first `num_critics`, and the gradients of `more`, the outputs beside q and `action`.
+  // `action` [B, n] is the action that the actor takes now. AddOwnActionGradient() then adds
+  // d loss / d action to the gradient that has come through the critics.
   bool has_own_actor_loss() const { return options_.own_actor_loss != nullptr; }
   absl::StatusOr<double> ComputeOwnActorLoss(int num_critics, absl::Span<const float> action,
                                              std::vector<LossOutput> more = {},
@@ -149,7 +150,8 @@ class ContinuousLearnMode : public GradientLearnMode {
                                            LearnStep* step) override;
   void AfterStep(LearnStep* step) override;
 
-  // Moves `target` as the targets of the critics move, after `online`; both must outlive the mode.
+  // Moves `target` towards `online`, as the targets of the critics move; both must outlive the
+  // mode.
   void AddTarget(Network* online, Network* target) { targets_to_move_.push_back({online, target}); }
 
   ContinuousActor& actor() { return actor_; }
@@ -159,14 +161,15 @@ class ContinuousLearnMode : public GradientLearnMode {
   ThreadTeam* team() { return team_.get(); }
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
-  // The seed of what is drawn while learning; a resumed run continues with that of the saved state.
+  // The seed of the random numbers drawn while learning; a resumed run continues with the saved
+  // seed.
   uint64_t noise_seed() const { return row_noise_.seed(); }
 
  private:
   // Reads the batch and computes the gradients of the critics.
   absl::StatusOr<TransitionView> ComputeCriticGradients(const Batch& data, LearnStep* step);
   absl::Status BackpropagateCriticLoss(const TransitionView& batch, CriticLossResult* result);
-  // Computes the critics' loss of the options, after that of the algorithm.
+  // Computes the critics' loss of the options, after the algorithm's loss.
   absl::StatusOr<double> ComputeOwnCriticLoss(const TransitionView& batch);
   // The columns that critics and actor have in common.
   LossInput OwnLossInput(int num_critics) const;

@@ -1,11 +1,11 @@
 // Several critics Q(obs, action) side by side: multi-layer perceptrons of the same shape with
-// parameters of their own, which read the same rows.
+// separate parameters, which read the same rows.
 //
 //     obs ────┐                ┌── 64-64-1  "q0"
 //             ├── one input ───┼── 64-64-1  "q1"        one Mlp: the input is loaded once for all
 //     action ─┘                └── ...
 //
-// Actions are in [-1, 1]. All parameters are one flat vector, as those of any Network.
+// Actions are in [-1, 1]. All parameters are one flat vector, as in any Network.
 //
 // Shapes: obs [B, ...], action [B, n], one column [B] for each critic.
 // Ownership: owns its network and outputs, which are valid until the next call.
@@ -33,9 +33,9 @@
 
 namespace ding {
 
-// Checks that critics of so many parameters, their targets, gradients and optimizer fit in
+// Checks that critics of `num_parameters` parameters, their targets, gradients and optimizer fit in
 // `memory_bytes`.
-//   kResourceExhausted  they do not
+//   kResourceExhausted  they do not fit
 absl::Status CheckFitsInMemory(int64_t num_parameters, int64_t memory_bytes);
 
 class CriticEnsemble {
@@ -43,12 +43,12 @@ class CriticEnsemble {
   // Each critic has the hidden layers of `options`. Their parameters are drawn from `seed`, and
   // differ.
   //   kInvalidArgument    lists all problems of the options and of the observation
-  //   kResourceExhausted  this process may not use enough memory to train them
+  //   kResourceExhausted  training them takes more memory than this process may use
   static absl::StatusOr<std::unique_ptr<CriticEnsemble>> Create(MlpOptions options,
                                                                 const SpecPtr& observation,
                                                                 const FieldSpec& action,
                                                                 int num_critics, uint64_t seed);
-  // The specs of its network.
+  // Return the specs of the ensemble's network.
   static absl::StatusOr<SpecPtr> InputSpec(const Spec& observation, const FieldSpec& action);
   static absl::StatusOr<SpecPtr> OutputSpec(int num_critics);
 
@@ -56,9 +56,9 @@ class CriticEnsemble {
   Network& network() { return *network_; }
   const Network& network() const { return *network_; }
 
-  // Whether its hidden layers have dropout; and the keys of the masks of the next passes, which
-  // must stay unchanged until the last of them (Mlp::set_dropout_keys()). Without keys nothing is
-  // dropped.
+  // Whether its hidden layers have dropout. The keys give the masks of the next passes, and must
+  // stay unchanged until the last of these passes (Mlp::set_dropout_keys()). Without keys nothing
+  // is dropped.
   bool has_dropout() const { return first_structure_.options.dropout > 0; }
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) {
     network_->set_dropout_keys(row_keys);
@@ -77,14 +77,15 @@ class CriticEnsemble {
   absl::Status Forward(const ColumnsView& obs, absl::Span<const float> action);
   const CriticColumns& q() const { return q_; }
 
-  // Where the caller writes d loss / d q of the last Forward() before it calls one of the next two.
+  // Where the caller writes d loss / d q of the last Forward() before it calls Backward() or
+  // BackwardToActions().
   const MutableCriticColumns& d_q() const { return d_q_; }
   // Computes the gradients of the parameters.
   absl::Status Backward();
   // Writes d loss / d action to `d_action` [B, n] and leaves the gradients of the parameters alone.
   absl::Status BackwardToActions(absl::Span<float> d_action);
 
-  // Likewise for the first critic alone: they write q().front() and read d_q().front().
+  // Do the same for the first critic alone: they write q().front() and read d_q().front().
   absl::Status ForwardFirst(const ColumnsView& obs, absl::Span<const float> action);
   absl::Status BackwardFirstToActions(absl::Span<float> d_action);
 
@@ -100,7 +101,7 @@ class CriticEnsemble {
   absl::StatusOr<MutableColumnsView> Outputs(int64_t rows);
 
   const std::unique_ptr<Mlp> network_;
-  // The first critic, with the same parameters, which are the first ones.
+  // The first critic. It shares its parameters with `network_`: they are the first ones there.
   const MlpStructure first_structure_;
   const std::unique_ptr<Mlp> first_;
   const int64_t action_begin_;  // the first input element that belongs to the action

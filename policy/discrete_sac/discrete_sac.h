@@ -18,8 +18,8 @@
 //
 // An iteration reports the scalars cur_lr (of the critics), critic_loss, actor_loss, q_value (the
 // mean over critics and rows), target_q_value (the mean target), td_error (the mean of |td error|),
-// alpha, entropy, and every 10th time grad_norm (that of the critics before clipping); and |td
-// error|, averaged over the critics, as priorities if these are configured.
+// alpha, entropy, and every 10th time grad_norm (the norm of the critics' gradient before
+// clipping); and |td error|, averaged over the critics, as priorities if these are configured.
 //
 // The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy are the learning
 // rates and the target from then on. A group of learners steps by the mean of their rates, which
@@ -67,7 +67,7 @@ struct DiscreteSacOptions {
       true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
   AdamOptions alpha_adam;                // for log alpha
   std::optional<double> target_entropy;  // in [0, log A]; not set: the default
-  // They change the settings of policy/policy_modes.h.
+  // The schedules change the settings of policy/policy_modes.h.
   FieldSchedules schedules;
   CollectAttributes collect;
   LearnAttributes learn;

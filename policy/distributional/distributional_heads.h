@@ -52,8 +52,8 @@ class QuantileHead : public QHead {
       : middles_(static_cast<size_t>(num_quantiles)), fraction_(middles_), kappa_(kappa) {
     FillMiddleFractions(absl::MakeSpan(middles_));
   }
-  // They are those at `fraction`, which belongs to the online network and changes with it:
-  // IqnNetwork.
+  // The outputs are the quantiles at `fraction`, as in IQN. `fraction` belongs to the online
+  // IqnNetwork and changes with it.
   QuantileHead(absl::Span<const float> fraction, float kappa)
       : fraction_(fraction), kappa_(kappa) {}
 

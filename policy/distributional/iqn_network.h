@@ -8,8 +8,9 @@
 //
 // D is the width of the last encoder layer; the layer behind the cosines ("cosine/0") ends with the
 // activation. The fractions are the same for all rows of a batch, so that the layer behind the
-// cosines runs on N rows instead of B * N, and learners of parts of a batch equal one of the whole.
-// Draw() takes one fraction of each of N equal parts of [0, 1], and UseMeans() their middles.
+// cosines runs on N rows instead of B * N, and learners of the parts of a batch get the same result
+// as one learner of the whole batch. Draw() takes one fraction of each of N equal parts of [0, 1],
+// and UseMeans() takes their middles.
 //
 // Ownership: owns parameters, gradients and working memory, which is reused while batch sizes
 // repeat.
@@ -82,7 +83,7 @@ class IqnNetwork : public RandomNetwork {
     int64_t width = 0;  // D
     std::string description;
   };
-  // What a pass computes between the parts.
+  // The intermediate results that a pass computes between the parts.
   struct Between {
     explicit Between(const Structure& structure);
 
@@ -106,7 +107,7 @@ class IqnNetwork : public RandomNetwork {
   void FillCosines(absl::Span<float> cosines) const;
   void FillProduct(absl::Span<const float> encoded, absl::Span<const float> cosine,
                    absl::Span<float> product) const;
-  // Writes d loss / d encoded and d loss / d cosine of the last Forward() by d loss / d product.
+  // Writes d loss / d encoded and d loss / d cosine of the last Forward(), from d loss / d product.
   absl::Status SplitGradient(absl::Span<const float> d_product, absl::Span<float> d_encoded,
                              absl::Span<float> d_cosine);
 

@@ -2,15 +2,15 @@
 // soft target updates, importance weights and priorities (Schaul et al. 2016). Dueling heads (Wang
 // et al. 2016) belong to the network.
 //
-//   collect, eval, command  as policy/q_learning/q_policy.h
+//   collect, eval, command  as in policy/q_learning/q_policy.h
 //   learn                   takes one Adam step on a batch of transitions with the columns of
 //                           data/sample_columns.h: obs, action, reward, next_obs, discount and
-//                           optionally weight; settings and saved state as
+//                           optionally weight; settings and saved state as in
 //                           policy/q_learning/q_policy.h
 //
-// A head (policy/q_learning/q_network.h) makes other algorithms of it, with other targets, losses
-// and td errors. A random network (policy/network.h) draws its numbers anew in every iteration, and
-// so does the target network.
+// Another head (policy/q_learning/q_network.h) turns DQN into another algorithm, with other
+// targets, losses and td errors. A random network (policy/network.h) draws new numbers in every
+// iteration, and so does the target network.
 //
 // Greedy actions, random actions and the maximum over next_obs take legal actions only
 // (policy/action_space.h). A row without a legal action is an error, unless it is the next_obs of a
@@ -43,7 +43,7 @@
 
 namespace ding {
 
-// What makes another algorithm of DQN, such as "c51" (policy/distributional).
+// The parts that turn DQN into another algorithm, such as "c51" (policy/distributional).
 struct DqnVariant {
   std::string algorithm = "dqn";          // how messages name it
   std::unique_ptr<QHead> head = nullptr;  // null: ValueHead(options.loss)

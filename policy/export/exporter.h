@@ -51,15 +51,15 @@ using Exporter = std::function<absl::StatusOr<std::vector<ExportedFile>>(const A
 Registry<Exporter>& ExporterRegistry();
 
 // Returns the content of golden.json, by which an export is checked: 16 rows of random inputs, and
-// what the actor makes of them.
+// the actor's outputs for them.
 //   {"inputs": {name: {"shape": [16, ...], "data": [...]}, ...}, "outputs": {...}}
 absl::StatusOr<std::string> MakeGolden(Actor* actor);
 
 // Exports the checkpoint to the folder `output`, which is created; other files in it stay. Writes
 // golden.json last. Returns the files. Errors name the checkpoint or the file:
-//   kNotFound  no exporter has this format: lists those there are
+//   kNotFound  no exporter has this format: lists the existing formats
 //   kInternal  the exporter threw an exception, or returned no files
-//   others     as of LoadActorModel(), of the exporter and of writing files
+//   others     the errors of LoadActorModel(), of the exporter and of writing files
 absl::StatusOr<std::vector<std::string>> ExportCheckpoint(const std::string& checkpoint,
                                                           const std::string& format,
                                                           const std::string& output);

@@ -1,5 +1,6 @@
 // Implicit Q-learning (Kostrikov et al. 2021, "Offline reinforcement learning with implicit
-// Q-learning"): learns from recorded episodes, without a value of any action that they do not have.
+// Q-learning"): learns from recorded episodes, and never evaluates an action that the episodes do
+// not have.
 //
 //     obs ──────────► state value V ◄── expectile of min Q_target(obs, action of the data)
 //     next_obs ─────► V ──► target of both critics Q
@@ -13,14 +14,14 @@
 //   command  gives the settings of the options' schedules
 //
 // The actor is a normal distribution around tanh(mean). Its deviation does not depend on the
-// observation, and is needed to learn only: log_std is in [-5, 2].
+// observation, and only learning needs it: log_std is in [-5, 2].
 //
 // Saved beside the state of ContinuousLearnMode: "value/<parameter>", "value_optimizer/...",
 // "distribution/log_std" and "distribution_optimizer/...".
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    as those of the modes. A failed call changes nothing.
+// Errors:    the errors of the modes. A failed call changes nothing.
 #ifndef DING_WORKER_POLICY_IQL_IQL_H_
 #define DING_WORKER_POLICY_IQL_IQL_H_
 
@@ -51,7 +52,8 @@ struct IqlNetworks {
 // The output of the network of the state value: "value", one float32.
 SpecPtr StateValueOutputs();
 
-// The actor has the outputs of ActorOutputs(kMean), and the state value reads what it reads.
+// The actor has the outputs of ActorOutputs(kMean), and the state value reads the same fields as
+// the actor.
 //   kInvalidArgument  a space, a network or an option does not fit
 absl::StatusOr<std::unique_ptr<ContinuousPolicy>> CreateIql(IqlNetworks networks, SpecPtr action,
                                                             const IqlOptions& options);

@@ -1,7 +1,7 @@
 // The common part of the factories of Q-learning algorithms: it checks their shared config and
 // converts it to options and a network.
 //
-// Problems are collected, so that a user sees all of them at once (base/status_macros.h).
+// QPolicyMaker collects problems, so that a user sees all of them at once (base/status_macros.h).
 #ifndef DING_WORKER_POLICY_Q_LEARNING_DQN_CONFIG_H_
 #define DING_WORKER_POLICY_Q_LEARNING_DQN_CONFIG_H_
 
@@ -23,7 +23,7 @@
 
 namespace ding {
 
-// A policy of Q-learning in the making.
+// Makes the options and the network of a Q-learning policy.
 class QPolicyMaker {
  public:
   // Checks the configs. `prefix` comes before the names of fields of `dqn`: "" or "dqn.". The
@@ -31,11 +31,11 @@ class QPolicyMaker {
   QPolicyMaker(const PolicyConfig& policy, const DqnConfig& dqn, const PolicyContext& context,
                absl::string_view prefix = "dqn.");
 
-  // An algorithm adds problems of its own, and changes options.
+  // An algorithm may add its own problems, and change options.
   std::vector<std::string>* problems() { return &problems_; }
   DqnOptions* options() { return &options_; }
   // For an algorithm that has no use of `eps`: refuses other values than the defaults, and
-  // schedules. `why` is a part of the sentence, and `remedy` its end.
+  // schedules. `why` is a part of the message, and `remedy` is its end.
   void RefuseEps(absl::string_view why, absl::string_view remedy = "remove it");
 
   // Creates the schedules, and the Q network of `model` with outputs for `head` and the spaces of
@@ -56,7 +56,7 @@ class QPolicyMaker {
   std::vector<std::string> problems_;
 };
 
-// Describes the actor of a policy of this config; without its exploration if `policy` has a
+// Describes the actor of a policy of this config; without the exploration if `policy` has a
 // schedule of "eps", which a description cannot hold.
 absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy, const DqnConfig& config,
                                                 const Spec& action);

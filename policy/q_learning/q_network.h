@@ -1,5 +1,5 @@
-// A network of Q values, and the head that says what its outputs mean: what the modes of an
-// algorithm of Q-learning share.
+// A network of Q values, and the head that says what its outputs mean. The modes of a Q-learning
+// algorithm share both.
 #ifndef DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
 #define DING_WORKER_POLICY_Q_LEARNING_Q_NETWORK_H_
 
@@ -35,7 +35,7 @@ struct QHeadInput {
       {};  // [B, A] of the legal actions in obs, or empty: all are legal
 };
 
-// The columns that a target is made of.
+// The columns from which a target is computed.
 struct QTargetInput {
   int64_t num_actions = 0;              // A
   absl::Span<const int64_t> action;     // [B] the actions taken in obs
@@ -51,7 +51,7 @@ struct QTargetInput {
 
 // What the outputs of a Q network mean: how the value of an action follows from them, and the
 // target and the loss that train them. Acting, networks, optimizer and reports are the same for all
-// heads. An algorithm of your own derives from ValueHead, and overrides its target or its loss.
+// heads. Your own algorithm derives from ValueHead, and overrides its target or its loss.
 //
 //     network ──► "q" [B, A, W] ──┬── Values() ──► q [B, A] ──► greedy actions
 //                                 ├── ComputeTarget() ──► reward [B], next [B, W]
@@ -73,15 +73,16 @@ class QHead {
   virtual absl::Span<const float> Values(absl::Span<const float> outputs,
                                          std::vector<float>* memory) = 0;
 
-  // Writes to `next` [B, W] what the bootstrap of each row is made of, and may change `reward` [B].
+  // Writes to `next` [B, W] the outputs for the bootstrap of each row, and may change `reward` [B].
   // No gradient flows into them. By default `next` has the outputs of the best legal action by the
-  // values of `chooser`; 0 for a row without one, whose discount is 0. An error ends the iteration.
+  // values of `chooser`; 0 for a row without a legal action, whose discount is 0. An error ends the
+  // iteration.
   virtual absl::Status ComputeTarget(const QTargetInput& input, absl::Span<float> reward,
                                      absl::Span<float> next);
 
-  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] what priorities and
-  // reports are made of: the head says what it is. A loss that is not finite says that the data or
-  // outputs are not.
+  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] the values for
+  // priorities and reports, which each head defines. A loss that is not finite means that the data
+  // or the outputs are not finite.
   virtual TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
                                    absl::Span<float> d_outputs) = 0;
 
@@ -115,7 +116,7 @@ class ValueHead : public QHead {
 //   kInvalidArgument  any other space; the message begins with `algorithm`
 absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algorithm = "dqn");
 
-// A network of Q values with its head, and the spaces that it belongs to.
+// A network of Q values with its head and its spaces.
 //
 // Ownership: owns network and head.
 // Threads:   thread-compatible.
@@ -148,8 +149,9 @@ class QNetwork {
     return values.subspan(static_cast<size_t>(row * num_actions_),
                           static_cast<size_t>(num_actions_));
   }
-  // Checks that `next_mask`, that of next_obs, has a legal action wherever `discount` [B] is not 0,
-  // because the episode continues there. kInvalidArgument names the first row without one.
+  // Checks that `next_mask`, the mask of next_obs, has a legal action wherever `discount` [B] is
+  // not 0, because the episode continues there. kInvalidArgument names the first such row without a
+  // legal action.
   absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
                                  absl::Span<const float> discount) const;
 

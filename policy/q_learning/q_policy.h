@@ -1,4 +1,4 @@
-// What the policies of Q-learning share: options, acting modes, learn mode.
+// The common parts of Q-learning policies: options, acting modes, learn mode.
 #ifndef DING_WORKER_POLICY_Q_LEARNING_Q_POLICY_H_
 #define DING_WORKER_POLICY_Q_LEARNING_Q_POLICY_H_
 
@@ -40,11 +40,11 @@ struct DqnOptions {
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
   double grad_clip_norm = 0;      // maximal norm of the gradient; 0: not clipped
   TdLossOptions loss;
-  std::shared_ptr<LossFunction> own_loss;  // of DQN; null: that of the head
+  std::shared_ptr<LossFunction> own_loss;  // of DQN; null: the loss of the head
   bool double_q = true;  // false: the target network also chooses the action that it evaluates
   TargetUpdate target_update;
   Schedule eps;
-  FieldSchedules schedules;  // of the settings "lr" and "eps"; they replace what is above
+  FieldSchedules schedules;  // of the settings "lr" and "eps"; they replace the fields above
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
@@ -66,7 +66,7 @@ struct DqnOptions {
 //
 // Only legal actions are taken (policy/action_space.h); an observation without one is an error.
 //
-// With a recurrent network (policy/network.h) each mode keeps a state of its own for each env; it
+// With a recurrent network (policy/network.h) each mode keeps its own state for each env; the state
 // is 0 after Reset(). The collect mode then also writes the column "rnn_state": the state before
 // the row.
 //
@@ -89,15 +89,15 @@ class QActor {
 
   const SpecPtr& output_spec() const { return output_spec_; }
 
-  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of it.
-  // Writes the column of the recurrent state of `out`.
+  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of
+  // `obs`. Writes the recurrent-state column of `out`.
   absl::Status Evaluate(const ColumnsView& obs, absl::Span<const int> env_ids,
                         const MutableColumnsView& out);
   int64_t Greedy(int64_t row) const;
   int64_t Random(int64_t row, Rng* rng) const;
 
   void Reset(absl::Span<const int> env_ids);
-  // Save and load the recurrent states; without any, nothing.
+  // Save and load the recurrent states; they do nothing if there are none.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -173,10 +173,10 @@ struct QLoss {
   double loss = 0;
   double mean_q = 0;                 // of the actions taken
   double mean_next_value = 0;        // of the bootstrap values, before the discount
-  int64_t rows = 0;                  // over which the loss is a mean
+  int64_t rows = 0;                  // number of rows over which the loss is a mean
   absl::Span<const float> td_error;  // one for each row of the batch
   absl::Span<const float> priority;  // of the batch; empty: |td_error|
-  NamedValues scalars = {};          // of a loss of one's own, to report
+  NamedValues scalars = {};          // of your own loss, to report
 };
 
 // The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and
@@ -196,7 +196,8 @@ struct QLoss {
 //            changes no parameters, optimizer, target network and counters.
 class QLearnMode : public GradientLearnMode {
  public:
-  // What it owns, made from the network. kInvalidArgument if the options are out of range.
+  // The parts that the learn mode owns, made from the network. kInvalidArgument if the options are
+  // out of range.
   struct Parts {
     std::unique_ptr<Network> target;
     GroupAdam adam;
@@ -213,9 +214,9 @@ class QLearnMode : public GradientLearnMode {
   // valid until the next call.
   virtual absl::StatusOr<QLoss> ComputeLoss(const Batch& data) = 0;
 
-  // Writes the value of the best legal action of each row to `value` [B]: the action is chosen by
-  // `online_q` [B, A] with double Q-learning, which is not read otherwise, and its value is in
-  // `target_q`.
+  // Writes the value of the best legal action of each row to `value` [B]: with double Q-learning
+  // `online_q` [B, A] chooses the action, otherwise `target_q` does and `online_q` is not read. The
+  // value of the action is in `target_q`.
   void SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                    absl::Span<const uint8_t> mask, absl::Span<float> value) const;
 
@@ -234,7 +235,7 @@ class QLearnMode : public GradientLearnMode {
   const std::unique_ptr<Network> target_;
 };
 
-// A policy of Q-learning: a network and its modes, of which a subclass brings the learn mode.
+// A policy of Q-learning: a network and its modes. A subclass adds the learn mode.
 //
 // Ownership: owns network and modes, which share it.
 // Threads:   one thread at a time may use the policy, in any mode.

@@ -2,16 +2,17 @@
 // reinforcement learning", ICLR) on a recurrent network (policy/network.h), with the parts of
 // policy/dqn.
 //
-//   collect, eval, command  as policy/q_learning/q_policy.h. The collect mode also writes
-//                           "rnn_state" [S], the state before the row, which must be stored with it
+//   collect, eval, command  as in policy/q_learning/q_policy.h. The collect mode also writes
+//                           "rnn_state" [S], the state before the row, which must be stored with
+//                           the row
 //   learn                   takes one Adam step on a batch of B sequences of T >= 2 rows; settings
-//                           and saved state as policy/q_learning/q_policy.h. Columns, beside those
-//                           of SampledTransitionReader:
-//                             rnn_state  that of row b * T is the state before sequence b
+//                           and saved state as in policy/q_learning/q_policy.h. Columns, beside the
+//                           columns of SampledTransitionReader:
+//                             rnn_state  the state in row b * T is the state before sequence b
 //                             burn_in    optional; the first rows of each sequence, equally many in
 //                                        all
 //                             mask, is_first  optional
-//                             weight     optional; that of row b * T belongs to sequence b
+//                             weight     optional; the weight in row b * T belongs to sequence b
 //                             n_step     optional; 1 everywhere: R2D2 sums n steps itself
 //
 //     stored state ──► burn-in rows ──► row ──► row ──► ... ──► last row of an episode or of the sequence
@@ -19,8 +20,8 @@
 //                                                                        └──► next_obs ──► value
 //
 // Online and target network are unrolled over the rows of a sequence from the stored state of its
-// first row. The value of next_obs of a row is that of the row after it, if this continues the
-// episode in the sequence; otherwise both networks take one further step, on next_obs. So the
+// first row. The value of next_obs of a row is the value of the row after it, if that row continues
+// the episode in the sequence; otherwise both networks take one further step, on next_obs. So the
 // targets of truncated episodes and at the ends of sequences are exact. n-step returns, value
 // rescaling, loss and priorities: policy/loss/r2d2_loss.h.
 //

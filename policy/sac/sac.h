@@ -1,5 +1,5 @@
 // Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a
-// learned temperature; with more critics than two, a subset of them in the target and an actor that
+// learned temperature; with more than two critics, a subset of them in the target and an actor that
 // learns less often than the critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double
 // Q-learning"). With dropout and layer normalization in the critics, whose mean the actor
 // maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly efficient
@@ -17,7 +17,7 @@
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    as for the modes. A failed call changes nothing.
+// Errors:    the errors of the modes. A failed call changes nothing.
 #ifndef DING_WORKER_POLICY_SAC_SAC_H_
 #define DING_WORKER_POLICY_SAC_SAC_H_
 
@@ -37,7 +37,7 @@
 
 namespace ding {
 
-// What the temperature weights in place of log pi(a | s), for an algorithm of your own.
+// The cost that the temperature weights in place of log pi(a | s), for your own algorithm.
 struct EntropyCost {
   double value = 0;
   double slope = 0;  // d value / d log_prob
@@ -47,7 +47,8 @@ using EntropyCostFunction = std::function<EntropyCost(double log_prob)>;
 struct SacOptions {
   std::string algorithm = "sac";  // in messages
   ContinuousOptions base;
-  // Not set: log_prob itself. The temperature keeps the mean of minus the cost at target_entropy.
+  // Not set: the cost is log_prob itself. The temperature keeps minus the mean cost at
+  // target_entropy.
   EntropyCostFunction entropy_cost;
   double alpha = 1;  // the temperature, or its initial value; above 0
   bool learn_alpha =

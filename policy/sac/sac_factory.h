@@ -1,5 +1,5 @@
-// SAC out of its config, for algorithms of your own that change its entropy term. Linking it
-// registers policy type "sac".
+// Creates SAC from its config, for your own algorithms that change its entropy term. Linking this
+// target registers policy type "sac".
 //
 // Example, in the source of policy type "mine", whose message has a field `sac` of type SacConfig:
 //   return CreateSacPolicy(policy, config.sac(), context, MyEntropyCost);
@@ -24,15 +24,15 @@
 
 namespace ding {
 
-// Creates SAC with another entropy term (SacOptions::entropy_cost); null: its own. `policy.type` is
-// its name in messages.
+// Creates SAC with another entropy term (SacOptions::entropy_cost); null: the entropy term of SAC.
+// `policy.type` is the name of the algorithm in messages.
 //   kInvalidArgument  lists all problems of configs, networks and spaces
 absl::StatusOr<std::unique_ptr<Policy>> CreateSacPolicy(const PolicyConfig& policy,
                                                         const SacConfig& config,
                                                         const PolicyContext& context,
                                                         EntropyCostFunction entropy_cost = nullptr);
 
-// Describes its actor for checkpoints (policy/actor/describe_actor.h).
+// Describes the actor of SAC for checkpoints (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribeSacActor(const PolicyConfig& policy,
                                                   const SacConfig& config, const Spec& action);
 

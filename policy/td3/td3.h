@@ -6,9 +6,10 @@
 // loss.
 //
 //   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
-//   learn    takes one Adam step for the critics, and every actor_update_freq times for the actor,
-//            on a batch of transitions (policy/continuous/continuous_policy.h). Further scalars of
-//            TD3+BC where the actor learns: cloning_loss and lambda (policy/loss/off_policy_loss.h)
+//   learn    takes one Adam step for the critics, and in every actor_update_freq-th iteration for
+//            the actor, on a batch of transitions (policy/continuous/continuous_policy.h). Further
+//            scalars of TD3+BC where the actor learns: cloning_loss and lambda
+//            (policy/loss/off_policy_loss.h)
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -16,7 +17,7 @@
 //
 // Ownership: the policy owns networks and optimizers; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
-// Errors:    as for the modes. A failed call changes nothing.
+// Errors:    the errors of the modes. A failed call changes nothing.
 #ifndef DING_WORKER_POLICY_TD3_TD3_H_
 #define DING_WORKER_POLICY_TD3_TD3_H_
 

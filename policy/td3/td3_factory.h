@@ -1,5 +1,5 @@
-// TD3 out of its config, for algorithms of your own that change the loss of its critics. Linking it
-// registers policy types "td3" and "ddpg".
+// Creates TD3 from its config, for your own algorithms that change the loss of its critics. Linking
+// this target registers policy types "td3" and "ddpg".
 //
 // Example, in the source of policy type "mine", whose message has a field `td3` of type Td3Config:
 //   return CreateTd3Policy(policy, config.td3(), context, MyCriticLoss);
@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateTd3Policy(const PolicyConfig& poli
                                                         const PolicyContext& context,
                                                         CriticLoss critic_loss = ComputeCriticLoss);
 
-// Describes its actor for checkpoints (policy/actor/describe_actor.h).
+// Describes the actor of TD3 for checkpoints (policy/actor/describe_actor.h).
 absl::StatusOr<ActorDescription> DescribeTd3Actor(const PolicyConfig& policy,
                                                   const Td3Config& config, const Spec& action);
 
