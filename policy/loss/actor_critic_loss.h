@@ -4,8 +4,8 @@
 // approx_kl is Schulman's estimate "k3" (2020, "Approximating KL divergence") in all of them: mean
 // of r - 1 - log r, which is never negative.
 //
-// Errors: columns of other lengths, and no row that counts, are mistakes of the caller and end the
-//         program.
+// Errors: columns of other lengths, or without a row that counts, are mistakes of the caller and
+//         end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
@@ -25,15 +25,16 @@ namespace ding {
 //   loss = policy_loss + value_coef * value_loss - entropy_coef * mean entropy
 //
 //   value_loss  1/(2B) sum_i (value_i - return_i)^2; with value_clip > 0 the larger of this square
-//               and that of old_value_i + clip(value_i - old_value_i, +-value_clip) - return_i
+//               and (old_value_i + clip(value_i - old_value_i, +-value_clip) - return_i)^2
 //   PPO         policy_loss = -1/B sum_i min(r_i A_i, clip(r_i, 1 - e, 1 + e) A_i),
 //               r_i = exp(log_prob_i - old_log_prob_i)
 //   A2C         policy_loss = -1/B sum_i log_prob_i A_i
 //
-// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B counts the
-// others. No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal
-// policy optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code);
-// Mnih et al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4).
+// Rows of padding, whose `mask` is 0, are not part of these sums and have gradient 0; B counts the
+// other rows. No gradient flows into advantages and returns. Sources: Schulman et al. 2017
+// ("Proximal policy optimization algorithms", eq. 7 and 9; the clipped value loss is from the
+// authors' code); Mnih et al. 2016 ("Asynchronous methods for deep reinforcement learning", section
+// 4).
 //
 // Shapes: all columns are [B], B >= 1, with at least one row that is not padding. Sums use float64.
 
@@ -71,14 +72,14 @@ struct ActorCriticLossResult {
   double clip_fraction = 0;  // share of rows whose ratio is outside 1 +- e; 0 for A2C
 };
 
-// The term of a row in B policy_loss, and its derivative by log_prob_i.
+// The term of a row in the sum B * policy_loss, and its derivative by log_prob_i.
 struct PolicyTerm {
   double value = 0;
   double slope = 0;
 };
 
 // Computes the loss of an algorithm whose policy_loss is 1/B sum_i term(i, r_i).value, and its
-// gradients. An algorithm of your own calls it with a term of its own. A function of the ratio
+// gradients. Your own algorithm calls it with its own term. A function of the ratio
 // r_i = exp(log_prob_i - old_log_prob_i) has the slope r_i d value / d r_i.
 ActorCriticLossResult ComputeActorCriticLoss(
     const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
@@ -96,12 +97,13 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// The same as the input of a loss of your own in place of them. The arguments must outlive it.
+// Returns the same arguments as the input of your own loss, which replaces these functions. The
+// arguments must outlive the result.
 LossInput AsLossInput(const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
                       const ActorCriticLossGradient& gradient);
 
 // Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0
-// do not count; an empty mask means that there are none.
+// do not count; with an empty mask all rows count.
 void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask = {});
 
 // The loss of IMPALA (Espeholt et al. 2018, section 4.2) on B sequences of T rows:
@@ -111,10 +113,10 @@ void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> 
 //   policy_loss  -1/N sum_i pg_advantage_i log_prob_i
 //   value_loss   1/(2N) sum_i (value_i - target_i)^2
 //
-// N rows are no padding; all sums and means are over these. Targets and advantages are those of
-// V-trace (data/returns.h), from the current values and log-probabilities, and no gradient flows
-// into them. Without V-trace all ratios count as 1: targets are n-step returns, as if the current
-// policy had acted.
+// N is the number of rows that are not padding; all sums and means are over these rows. V-trace
+// (data/returns.h) computes targets and advantages from the current values and log-probabilities,
+// and no gradient flows into them. Without V-trace all ratios count as 1: targets are n-step
+// returns, as if the current policy had acted.
 //
 // Shapes: all columns are [B * T], with row t of sequence b at b * T + t. Sums use float64.
 
@@ -127,13 +129,14 @@ struct ImpalaLossOptions {
 
 struct ImpalaLossInput {
   int64_t length = 1;  // T
-  // `log_prob` and `value` are of the current policy and critic; the others as in data/returns.h.
+  // `log_prob` and `value` are of the current policy and critic; the other columns are as in
+  // data/returns.h.
   VTraceInput rows;
   absl::Span<const float> entropy;  // of the current policy
-  absl::Span<const uint8_t> mask;   // 0: padding, at the end of a sequence; empty: no row is
+  absl::Span<const uint8_t> mask;   // 0: padding, at the end of a sequence; empty: no padding
 };
 
-// The output columns. Rows of padding have target and advantage of an undefined value, and gradient
+// The output columns. In rows of padding, target and advantage are undefined, and the gradients are
 // 0.
 struct ImpalaLossOutput {
   absl::Span<float> target;

@@ -24,7 +24,7 @@ namespace ding {
 //   m_i   [N]  the target of row i            p_i = softmax(logit[i, action_i])
 //   loss  = 1/B sum_i weight_i (- sum_k m_ik log p_ik)
 //   td_i  = sum_k m_ik log(m_ik / p_ik), the divergence from p_i to m_i: at least 0, and 0 if they
-//           are equal. It is what Rainbow (Hessel et al. 2018) takes as the priority of a row
+//           are equal. Rainbow (Hessel et al. 2018) takes it as the priority of a row
 //
 // No gradient flows into the target.
 //
@@ -54,8 +54,8 @@ struct CategoricalLossInput {
   absl::Span<const float> weight = {};  // [B], or empty: all 1
 };
 
-// Writes td_i to `td_error` [B] and d loss / d logit to `d_logit` [B, A, N]. The means of the
-// result are those of the distributions.
+// Writes td_i to `td_error` [B] and d loss / d logit to `d_logit` [B, A, N]. The means in the
+// result are the means of the distributions.
 TdLossResult ComputeCategoricalLoss(const CategoricalLossInput& input,
                                     const CategoricalSupport& support, absl::Span<float> td_error,
                                     absl::Span<float> d_logit);
@@ -71,10 +71,10 @@ TdLossResult ComputeCategoricalLoss(const CategoricalLossInput& input,
 //   row_i  = 1/M sum_n sum_m |fraction_n - 1(u_inm < 0)| huber(u_inm) / kappa
 //   huber(u) = u^2 / 2 if |u| <= kappa, else kappa (|u| - kappa / 2)
 //   loss   = 1/B sum_i weight_i row_i
-//   td_i   = row_i / N: what priorities and reports are made of
+//   td_i   = row_i / N, for priorities and reports
 //
 // No gradient flows into the target. As in IQN, the division by kappa makes the loss the absolute
-// error for a small kappa; for kappa = 1 it is that of QR-DQN, too.
+// error for a small kappa; for kappa = 1 it is also the loss of QR-DQN.
 //
 // Shapes: q [B, A, N] row-major, next [B, M], fraction [N], everything else [B]; B, A, N, M >= 1;
 //         actions in [0, A).
@@ -97,8 +97,8 @@ struct QuantileLossInput {
   absl::Span<const float> weight = {};  // [B], or empty: all 1
 };
 
-// Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A, N]. The means of the result are
-// those over the quantiles. `kappa` is above 0.
+// Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A, N]. The means in the result are
+// means over the quantiles. `kappa` is above 0.
 TdLossResult ComputeQuantileLoss(const QuantileLossInput& input, float kappa,
                                  absl::Span<float> td_error, absl::Span<float> d_q);
 

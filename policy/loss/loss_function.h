@@ -1,15 +1,14 @@
-// A loss of your own in place of the one of an algorithm: `loss { type: "mine" }` in the config of
-// a policy.
+// Your own loss in place of an algorithm's loss: `loss { type: "mine" }` in the config of a policy.
 //
-// The policy does the rest as always: it collects, computes the outputs of its networks, goes back
-// through the networks, steps, reports and saves. The loss gets columns, and writes its gradients
-// by the outputs. There are two ways to write one:
+// The policy does everything else as always: it collects, computes the outputs of its networks,
+// runs their backward passes, steps, reports and saves. The loss gets columns, and writes its
+// gradients by the outputs. There are two ways to write a loss:
 //
 //   by autograd  a function of tensors (policy/torch/torch_loss.h): quick to write
 //   by hand      a LossFunction with the derivatives in it: no torch, fast
 //
-// Either way it is registered in LossRegistry() (policy/policy_registry.h), and compared with
-// finite differences or with the other way by policy/gradient_check.h.
+// Either way, register it in LossRegistry() (policy/policy_registry.h), and compare it with finite
+// differences or with the other way by policy/gradient_check.h.
 //
 //   policy           columns of the batch       outputs                   target
 //   dqn              action reward discount     q [B, A]                  next_q [B, A] next_value
@@ -23,19 +22,21 @@
 //                                               log_prob
 //
 // Other columns are [B]. All are float32, but the action of dqn is int64. The masks are uint8, 0 if
-// the action is illegal; they are there if the env has a mask.
+// the action is illegal; they exist if the env has a mask.
 //
-//   dqn              next_q is of the target network for next_obs, next_value its value of the best
-//                    action there (by the online network if double_dqn is set; 0 if none is legal).
-//                    target "q" is of the target network for obs, if reads_target_of_obs() says so
+//   dqn              next_q is the target network's output for next_obs, next_value its value of
+//                    the best action in next_obs (the online network chooses it if double_dqn is
+//                    set; 0 if no action is legal). target "q" is the target network's output for
+//                    obs, if reads_target_of_obs() returns true
 //   ppo, a2c         target has the values of the policy that acted. numbers: "value_weight",
 //                    "entropy_weight", "clip_ratio", "value_clip"
 //   loss             of the critics: q0, q1, ... are their values of the action of the batch,
-//                    next_value is that of the next actions, with sac minus the cost of entropy
+//                    next_value is the value of the next actions, with sac minus the cost of
+//                    entropy
 //   actor_loss       q0, ... are the critics' values of the action that the actor takes now; td3
 //                    and ddpg have q0 alone. The gradient by q goes on to the action through the
-//                    critics, and the one by "action" is added. log_prob and the number "alpha" are
-//                    of sac. Actions are in [-1, 1]
+//                    critics, and the gradient by "action" is added to it. Only sac has log_prob
+//                    and the number "alpha". Actions are in [-1, 1]
 //
 // Threads:   thread-compatible.
 // Ownership: columns are valid during a call.
@@ -61,7 +62,7 @@ struct LossColumn {
   int64_t width = 0;  // 0: [B]
 };
 
-// An output of the networks, and where d loss / d output goes: as many elements.
+// An output of the networks, and the place for d loss / d output, which has as many elements.
 struct LossOutput {
   std::string name;
   absl::Span<const float> values;
@@ -73,7 +74,7 @@ struct LossInput {
   int64_t rows = 0;                     // B
   std::vector<LossColumn> batch;        // constants
   std::vector<LossOutput> outputs;      // what the loss depends on
-  std::vector<LossColumn> target;       // outputs of networks that are not trained by it: constants
+  std::vector<LossColumn> target;       // outputs of networks that it does not train: constants
   NamedValues numbers;                  // settings that may change in a run
   absl::Span<const float> weight = {};  // [B] importance weights of the buffer; empty: 1
   absl::Span<const uint8_t> mask =
@@ -82,10 +83,10 @@ struct LossInput {
 
 struct LossValue {
   double loss = 0;
-  // [B] what priorities and reports are made of; empty: the algorithm's own td error. Not of
-  // on-policy policies and actors.
+  // [B] the values for priorities and reports; empty: the algorithm's own td error. Losses of
+  // on-policy policies and of actors have none.
   std::vector<float> td_error = {};
-  // Reported beside those of the algorithm, or in place of those with the same names.
+  // Reported beside the algorithm's scalars, or in place of its scalars of the same names.
   NamedValues scalars = {};
 };
 

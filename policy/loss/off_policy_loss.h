@@ -1,5 +1,5 @@
-// The losses of off-policy algorithms with an actor, as functions of columns, for any network: that
-// of their critics, and those of the actors of SAC, discrete SAC, TD3 and IQL.
+// The losses of off-policy algorithms with an actor, as functions of columns, for any network: the
+// loss of their critics, and the losses of the actors of SAC, discrete SAC, TD3 and IQL.
 //
 // Errors: columns of other lengths are a mistake of the caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
@@ -53,17 +53,17 @@ CriticLossResult ComputeCriticLoss(const CriticLossInput& input, absl::Span<floa
 // value_i = min over k in `members` of q_k,i. `members` are indices of critics, at least one.
 void MinOverCritics(const CriticColumns& q, absl::Span<const int> members, absl::Span<float> value);
 
-// The losses of soft actor-critic beside that of its critics:
+// The losses of soft actor-critic beside the loss of its critics:
 //
 //   bootstrap    value_i = q_i - alpha log_prob_i               q_i: the minimum of the target critics
 //   actor        1/B sum_i (alpha log_prob_i - value_i)         value_i: minimum or mean of the critics
 //   temperature  -log_alpha 1/B sum_i (log_prob_i + target_entropy)
 //
 // log_prob_i belongs to an action that the actor draws now, and depends on its parameters. The
-// gradient by the action goes through the critics and that by log_prob directly; the caller joins
-// them in the actor's distribution (policy/continuous/continuous_actor.h). Sources: Haarnoja et al.
-// 2018b ("Soft actor-critic algorithms and applications", eq. 3, 7 and 18, the latter with
-// log_alpha in place of alpha, as its authors' code has it); Chen et al. 2021 (the mean over the
+// gradient by the action goes through the critics, the gradient by log_prob does not; the caller
+// joins both in the actor's distribution (policy/continuous/continuous_actor.h). Sources: Haarnoja
+// et al. 2018b ("Soft actor-critic algorithms and applications", eq. 3, 7 and 18; eq. 18 has
+// log_alpha in place of alpha, as in its authors' code); Chen et al. 2021 (the mean over the
 // critics).
 //
 // Shapes: a column has B >= 1 rows; K >= 1 critics.
@@ -71,7 +71,7 @@ void MinOverCritics(const CriticColumns& q, absl::Span<const int> members, absl:
 // value_i -= alpha log_prob_i.
 void SubtractEntropyCost(absl::Span<const float> log_prob, double alpha, absl::Span<float> value);
 
-// How the actor sums up its critics.
+// How the actor combines its critics.
 enum class CriticReduction {
   kMin,   // of all critics: SAC
   kMean,  // over all critics: REDQ
@@ -97,8 +97,8 @@ struct TemperatureLossResult {
 TemperatureLossResult ComputeTemperatureLoss(absl::Span<const float> log_prob, double log_alpha,
                                              double target_entropy);
 
-// The losses of discrete soft actor-critic beside those of its critics and its temperature. With
-// pi = softmax(logit) over the legal actions:
+// The losses of discrete soft actor-critic beside the losses of its critics and its temperature.
+// With pi = softmax(logit) over the legal actions:
 //
 //   entropy_i  -sum_a pi_i,a log pi_i,a
 //   bootstrap  value_i = sum_a pi_i,a q_i,a + alpha entropy_i             q: the minimum of the target critics
@@ -125,7 +125,7 @@ void ComputeSoftValues(const SoftValueInput& input, double alpha, absl::Span<flo
 double ComputeDiscreteSacActorLoss(const SoftValueInput& input, double alpha,
                                    absl::Span<float> mean_log_prob, absl::Span<float> d_logit);
 
-// The losses of TD3, DDPG and TD3+BC beside that of their critics. Actions are in [-1, 1].
+// The losses of TD3, DDPG and TD3+BC beside the loss of their critics. Actions are in [-1, 1].
 //
 //   target action  a_i <- clip(a_i + clip(sigma noise_i, -c, c), -1, 1)
 //   actor          -lambda 1/B sum_i q_i    q: the first critic, of the actions a that the actor chooses now
@@ -136,7 +136,7 @@ double ComputeDiscreteSacActorLoss(const SoftValueInput& input, double alpha,
 // gradient); Fujimoto and Gu 2021 ("A minimalist approach to offline reinforcement learning", eq. 3
 // and 5, and their code for the mean over the elements).
 
-// Changes `action` as above. `noise` has as many standard normal numbers.
+// Changes `action` as above. `noise` has as many standard normal numbers as `action` has elements.
 void SmoothTargetActions(absl::Span<const float> noise, double sigma, double clip,
                          absl::Span<float> action);
 
@@ -144,17 +144,18 @@ void SmoothTargetActions(absl::Span<const float> noise, double sigma, double cli
 double ComputeDeterministicActorLoss(absl::Span<const float> q, absl::Span<float> d_q,
                                      double lambda = 1);
 
-// The mean of |q_i|, of `q` [B >= 1].
+// Returns the mean of |q_i| over `q` [B >= 1].
 double MeanAbsolute(absl::Span<const float> q);
-// lambda for this mean of |q_i|. A mean below 1e-6 counts as that, so that lambda is finite.
+// Returns lambda for this mean of |q_i|. A mean below 1e-6 counts as 1e-6, so that lambda is
+// finite.
 double ValueWeight(double alpha, double mean_absolute_q);
 // Returns the cloning loss for `action` and `data` [B, n], and adds its gradient by `action` to
 // `d_action` [B, n].
 double AddCloningLoss(absl::Span<const float> action, absl::Span<const float> data,
                       absl::Span<float> d_action);
 
-// The losses of implicit Q-learning beside that of its critics. q_i is the minimum of the target
-// critics for the action of the data, and u_i = q_i - v_i.
+// The losses of implicit Q-learning beside the loss of its critics. q_i is the minimum of the
+// target critics for the action of the data, and u_i = q_i - v_i.
 //
 //   value    1/B sum_i |tau - 1(u_i < 0)| u_i^2                 an expectile of q over the actions of the data
 //   weight   w_i = min(exp(beta u_i), 100)                      no gradient
@@ -164,8 +165,8 @@ double AddCloningLoss(absl::Span<const float> action, absl::Span<const float> da
 //   d actor / d log_std_j = -1/B sum_i w_i (((action_i,j - mean_i,j) / std_j)^2 - 1)
 //
 // Source: Kostrikov et al. 2021 ("Offline reinforcement learning with implicit Q-learning", eq. 5
-// and 7); the bound of the weights and a deviation that does not depend on the observation are
-// those of its authors' code.
+// and 7); the bound of the weights and a deviation that does not depend on the observation are from
+// its authors' code.
 //
 // Shapes: q, v and weight [B]; action and mean [B, n] row-major; log_std [n]; B, n >= 1. Actions
 //         are in [-1, 1].

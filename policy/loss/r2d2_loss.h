@@ -2,8 +2,8 @@
 // reinforcement learning", section 2.3) on B sequences of T rows, as functions of columns, for any
 // network. Row t of sequence b is at b * T + t.
 //
-// The target of a row is made of the rows after it in its sequence. With rewards r, discounts d of
-// one step (0 if the episode terminated) and the row i:
+// The target of a row is computed from the row and the rows after it in its sequence. With rewards
+// r, discounts d of one step (0 if the episode terminated) and the row i:
 //
 //   window    rows i .. e; it ends after n rows, or before at the last row of the episode in the
 //             sequence
@@ -14,8 +14,8 @@
 //   h(x)  = sign(x) (sqrt(|x| + 1) - 1) + eps x       (Pohlen et al. 2018, "Observe and look further",
 //                                                      section 3.2), or x
 //
-// Learning rows are those that are neither padding (mask 0) nor burn-in. With N of them in all
-// sequences,
+// Learning rows are the rows that are neither padding (mask 0) nor burn-in. With N learning rows in
+// all sequences,
 //
 //   loss       = 1/N sum over the learning rows of weight_b f(td_i)               (f: policy/loss/td_loss.h)
 //   priority_b = eta max |td_i| + (1 - eta) mean |td_i|   over the learning rows of sequence b; 0
@@ -23,7 +23,8 @@
 //
 // No gradient flows into the target.
 //
-// Shapes: q [B * T, A] row-major, everything else as it says; B, T, A >= 1; actions in [0, A).
+// Shapes: q [B * T, A] row-major, other columns as the structs say; B, T, A >= 1; actions in [0,
+// A).
 // Errors: columns of other lengths are a mistake of the caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_R2D2_LOSS_H_
@@ -64,15 +65,15 @@ struct SequenceRows {
   }
 };
 
-// For each row of a window.
+// For each row, the return, the discount and the end of its window.
 struct SequenceReturns {
   absl::Span<float> reward;    // [B * T] R_i
   absl::Span<float> discount;  // [B * T] d_i ... d_e
   absl::Span<int64_t> end;     // [B * T] e
 };
 
-// Computes the windows of all rows. `reward` and `discount` [B * T] are those of one step; `n` is
-// at least 1.
+// Computes the windows of all rows. `reward` and `discount` [B * T] are the values of one step; `n`
+// is at least 1.
 void ComputeSequenceReturns(const SequenceRows& rows, absl::Span<const float> reward,
                             absl::Span<const float> discount, int64_t n,
                             const SequenceReturns& returns);
@@ -94,9 +95,9 @@ struct R2d2LossInput {
 
 struct R2d2LossResult {
   double loss = 0;
-  int64_t learned_rows = 0;    // N; if it is 0, so are the others
+  int64_t learned_rows = 0;    // N; if it is 0, so are the other fields
   double mean_q = 0;           // mean over the learning rows of q[i, action_i]
-  double mean_next_value = 0;  // and of V_e, which counts as 0 where the discount is 0
+  double mean_next_value = 0;  // mean of V_e, which counts as 0 where the discount is 0
 };
 
 // Writes td_i, or 0 where nothing is learned, to `td_error` [B * T], d loss / d q to `d_q` [B * T,

@@ -25,7 +25,7 @@ namespace ding {
 // over. Sources: Mnih et al. 2015 ("Human-level control", the loss and its clipped error, which is
 // kHuber with delta 1); Sutton and Barto 2018, eq. 7.1 (n steps); Schaul et al. 2016 ("Prioritized
 // experience replay": weight_i, and |td_i| as priority); van Hasselt et al. 2016, eq. 4 (double
-// Q-learning). The network decides about dueling heads (Wang et al. 2016).
+// Q-learning). Dueling heads (Wang et al. 2016) belong to the network.
 //
 // Shapes: q [B, A] row-major, everything else [B]; B >= 1, A >= 1; actions in [0, A).
 
@@ -69,14 +69,14 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
                     absl::Span<const uint8_t> mask = {});
 
-// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise. An action may have W
-// values: `target_q` is then [B, A, W] and `value` [B, W].
+// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]] over the legal actions; 0 if
+// there is none. An action may have W values: `target_q` is then [B, A, W] and `value` [B, W].
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                         int64_t num_actions, absl::Span<float> value,
                         absl::Span<const uint8_t> mask = {});
 
 // Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals;
-// -1 if none is legal. `mask` has one element per value, 0 if it is illegal
+// -1 if no value is legal. `mask` has one element per value, 0 if it is illegal
 // (policy/action_space.h); empty: all are legal.
 int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
 
@@ -86,8 +86,8 @@ int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = 
 //   gap_i   = log sum_a exp(q[i, a]) - q[i, action_i], the sum over the legal actions
 //   penalty = alpha 1/B sum_i weight_i gap_i
 //
-// It is added to the loss of Q-learning. It lowers the values of actions that the data do not have,
-// which no reward corrects in offline training.
+// The penalty is added to the loss of Q-learning. It lowers the values of actions that the data do
+// not have, because no reward corrects these values in offline training.
 //
 // Shapes: q [B, A] row-major, action and weight [B], mask [B, A]; B, A >= 1; actions in [0, A) and
 //         legal.
