@@ -7,14 +7,15 @@
 // The input is the concatenation of the flattened fields of input_spec(); each output field is a
 // head.
 //
-// Where MlpOptions say so, its hidden layers have dropout (Srivastava et al. 2014) and layer
+// If MlpOptions say so, the hidden layers have dropout (Srivastava et al. 2014) and layer
 // normalization (Ba et al. 2016), in the order of DroQ's critics (Hiraoka et al. 2022): W x + b,
 // dropout, layer normalization, activation.
 //
 // The outputs for a row do not depend on the other rows of the batch, and equal inputs and
 // parameters give equal bytes on the same type of CPU. Between types of CPU results differ in the
-// last places, because the widest vectors are used (panel_kernels.h). It uses one thread, or those
-// of set_thread_team(): each computes the passes of some rows, and the gradients of some weights.
+// last places, because the widest vectors are used (panel_kernels.h). An Mlp uses one thread, or
+// the threads of set_thread_team(): each thread computes the passes of some rows, and the gradients
+// of some weights.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
 //            batch of Forward() and is then reused: no call allocates while batch sizes repeat.
@@ -57,9 +58,9 @@ class Mlp : public Network {
   static absl::StatusOr<std::unique_ptr<Mlp>> Create(const MlpOptions& options, SpecPtr input,
                                                      SpecPtr output, uint64_t seed);
 
-  // A part of a larger network, whose flat parameters and gradients these are. They have
-  // structure.num_parameters elements, and must outlive the Mlp; its parameters are not initialized
-  // here.
+  // Creates a part of a larger network, which owns `parameters` and `gradients`. Both have
+  // structure.num_parameters elements and must outlive the Mlp. CreatePart() does not initialize
+  // them.
   static std::unique_ptr<Mlp> CreatePart(MlpStructure structure, absl::Span<float> parameters,
                                          absl::Span<float> gradients);
 
@@ -71,9 +72,9 @@ class Mlp : public Network {
   absl::Span<float> gradients() override { return gradients_; }
 
   // The next passes drop features, by a mask for each row and layer that is a function of
-  // row_keys[row]: rows of equal keys have equal masks. They have as many rows as there are keys.
-  // The keys must stay unchanged until the last of these passes, and the Backward() of the last
-  // Forward(). Empty, as at first: nothing is dropped.
+  // row_keys[row]: rows of equal keys have equal masks. These passes must have as many rows as
+  // there are keys. The keys must stay unchanged until the last of these passes, and the Backward()
+  // of the last Forward(). Empty, which is the default: nothing is dropped.
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) { dropout_keys_ = row_keys; }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
@@ -81,8 +82,8 @@ class Mlp : public Network {
   absl::Status Backward(const ColumnsView& d_output) override {
     return Backward(d_output, /*d_input=*/{});
   }
-  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements]: the elements
-  // of all input fields side by side. An empty `d_input` costs nothing.
+  // Does the same, and writes d loss / d input to `d_input` [B, number of input elements]: the
+  // elements of all input fields side by side. An empty `d_input` costs nothing.
   //   kInvalidArgument  `d_input` has another size
   absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
   // Writes d loss / d input only, from input element `first` on, to `d_input` [B, number of input
@@ -108,13 +109,13 @@ class Mlp : public Network {
   Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients);
   static std::unique_ptr<Mlp> CreateOwning(MlpStructure structure);
 
-  // The threads that share a pass of so many rows.
+  // Returns the number of threads that share a pass of `rows` rows.
   int NumThreads(int64_t rows) const;
   // Calls work(panels, thread) for parts of the panels of `rows` rows, by NumThreads() threads.
   void ForPanels(int64_t rows, absl::FunctionRef<void(const Panels& panels, int thread)> work);
 
-  // Compute a pass of some panels. `keys` are those of the rows of `input`, or empty. `keep`: what
-  // a Backward() needs is kept.
+  // Compute a pass of some panels. `keys` are the dropout keys of the rows of `input`, or empty.
+  // `keep`: whether to keep what a Backward() needs.
   void Run(const ColumnsView& input, absl::Span<const uint64_t> keys, bool keep,
            const Panels& panels, const Planes& values, const MutableColumnsView& output) const;
   void LoadInput(const ColumnsView& input, const Panels& panels, const Planes& values) const;
@@ -131,8 +132,8 @@ class Mlp : public Network {
 
   absl::Status CheckBackward(const ColumnsView& d_output) const;
   absl::Status CheckInputGradient(size_t size, int64_t first) const;
-  // Computes all gradients, or without `weights` only that of the input from element `first` on, if
-  // `d_input` has room.
+  // Computes all gradients, or without `weights` only the gradient of the input from element
+  // `first` on, if `d_input` has room.
   absl::Status RunBackward(const ColumnsView& d_output, bool weights, int64_t first,
                            absl::Span<float> d_input);
   void LoadOutputGradient(int head, const ColumnsView& d_output, const Panels& panels);
@@ -144,7 +145,7 @@ class Mlp : public Network {
   void ComputeSourceGradient(int layer, int64_t first_input, const Panels& panels);
   void StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const;
   // Compute the gradients of the weights and biases of a layer, and part `thread` of `threads` of
-  // those of all layers.
+  // the weight and bias gradients of all layers.
   void ComputeWeightGradients(int layer, int64_t first_output, int64_t end_output, int thread);
   void ComputePartOfWeightGradients(int thread, int threads);
 
@@ -153,7 +154,7 @@ class Mlp : public Network {
   const internal_mlp::NormalizationKernels& normalization_;
   // Whether layer i is the first of the backward pass that reads its source.
   std::vector<bool> first_reader_;
-  // The memory of the next two, unless another network owns it.
+  // The memory of `parameters_` and `gradients_`, unless another network owns it.
   Tensor owned_parameters_;
   Tensor owned_gradients_;
   const absl::Span<float> parameters_;

@@ -36,8 +36,8 @@ struct MlpOptions {
   std::vector<int64_t> encoder_hidden_size;
   // The activation after each hidden layer.
   Activation activation = Activation::kRelu;
-  // Whether each head has an encoder of its own instead of a shared one: the heads are networks
-  // side by side, which have only the input in common.
+  // Whether each head has its own encoder instead of a shared one: the heads are then separate
+  // networks, which have only the input in common.
   bool separate_encoders = false;
   // The width of the hidden layers of each head; 0: the width of the last encoder layer.
   int64_t head_hidden_size = 0;
@@ -49,12 +49,12 @@ struct MlpOptions {
   // feature.
   bool layer_norm = false;
   // The probability, in [0, 1), with which each feature of each hidden layer is dropped, before
-  // layer normalization and activation. The others are divided by 1 - dropout. Mlp drops in passes
-  // that have keys only.
+  // layer normalization and activation. The other features are divided by 1 - dropout. Mlp drops
+  // features only in passes that have keys.
   double dropout = 0;
   // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9). In
-  // a field [A, W], which has W outputs for each of A actions, each of the W has a value and a mean
-  // of its own.
+  // a field [A, W], which has W outputs for each of A actions, each of the W outputs has its own
+  // value and mean.
   bool dueling = false;
 };
 
@@ -74,7 +74,7 @@ struct MlpLayer {
 
 // The layers, by index, that an output field is computed from.
 struct MlpHead {
-  int layer = -1;  // the output layer; in a dueling head that of the advantages
+  int layer = -1;  // the output layer; in a dueling head the advantage layer
   int value = -1;  // the value layer of a dueling head, with W outputs; else -1
 };
 
@@ -106,7 +106,7 @@ absl::Status RefuseNormalization(const MlpOptions& options, absl::string_view ne
 // the stream (seed, "policy/init"). Layer normalization begins with weights of 1 and biases of 0.
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
-// Likewise, with the next numbers of `rng`.
+// Does the same with the next numbers of `rng`.
 void InitializeMlpParameters(const MlpStructure& structure, Rng* rng, absl::Span<float> parameters);
 // Draws `values` uniformly from +-1/sqrt(fan_in).
 void InitializeUniformly(int64_t fan_in, Rng* rng, absl::Span<float> values);

@@ -24,13 +24,13 @@
 
 namespace ding::internal_mlp {
 
-// What is added to a variance (as in torch's LayerNorm).
+// The number added to a variance (as in torch's LayerNorm).
 inline constexpr float kVarianceEpsilon = 1e-5f;
 
 struct DropoutMask {
   uint32_t keys[kPanelRows] = {};  // of the rows
   uint32_t threshold = 0;          // the probability of an element to be dropped, times 2^32
-  float scale = 1;                 // what the other elements are multiplied by
+  float scale = 1;                 // the factor for the other elements
 };
 
 // Layer normalization (Ba, Kiros and Hinton 2016, eq. 4) of the features of a row:

@@ -8,8 +8,8 @@
 //     r1: b0 b1 b2 ...       -->    feature 1: r0 r1 r2 ... r15
 //
 // A weight is then a scalar that multiplies a vector of rows. Weights are read in place, in torch's
-// [out, in] layout, without the packing of a general GEMM, which takes half of its time at 8 or 64
-// rows.
+// [out, in] layout, without the packing of a general GEMM, which takes half of the GEMM's time at 8
+// or 64 rows.
 //
 // Every element of a product is summed in the order of k by one accumulator, for any number of
 // rows: the outputs for a row have the same bytes in a batch of 1 and of 1000.
@@ -50,8 +50,8 @@ struct PanelProduct {
   const float* b = nullptr;
   int64_t b_outer = 0;
 
-  // c(m, lane) = c[m * c_row + lane]. If `lanes` is at most kHalfPanelRows, as many lanes of a row
-  // are written, else kPanelRows.
+  // c(m, lane) = c[m * c_row + lane]. If `lanes` is at most kHalfPanelRows, the product writes
+  // kHalfPanelRows lanes of a row, else kPanelRows.
   float* c = nullptr;
   int64_t c_row = kPanelRows;
   int64_t lanes = kPanelRows;

@@ -1,7 +1,7 @@
 // Memory in panels (panel_kernels.h), and the products of a layer over many panels.
 //
-// Rows come in groups of as many rows each, which fill whole panels: a batch of B rows is one
-// group, and T steps of B sequences are T groups, so that each step has panels of its own:
+// Rows come in groups of equal size, which fill whole panels: a batch of B rows is one group, and T
+// steps of B sequences are T groups, so that each step has panels of its own:
 //
 //     group 0: panel 0 (rows 0..15), panel 1 (rows 16..B-1)   group 1: panel 2, panel 3   ...
 //
@@ -22,7 +22,7 @@
 
 namespace ding::internal_mlp {
 
-// Work is cut at multiples of this: a multiple of the tiles of all instruction sets
+// Work is cut at multiples of this number, which is a multiple of the tiles of all instruction sets
 // (panel_kernels.cc).
 inline constexpr int64_t kTileRows = 12;
 
@@ -46,7 +46,7 @@ struct PanelGroups {
 class Planes {
  public:
   explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
-  // Makes room for `panels` panels; growing loses the content, and sets it to 0.
+  // Makes room for `panels` panels. If the memory grows, its content is lost and set to 0.
   //   kResourceExhausted  there is no memory
   absl::Status Reserve(int64_t panels);
   int64_t width(int slot) const { return widths_[slot]; }
@@ -64,8 +64,8 @@ class Planes {
 };
 
 // Computes `product` for all panels: panel i has its operand at product.b + i * b_panel and its
-// result at product.c + i * c_panel. `product.lanes` is set here. Each block of `a` that fits the
-// cache is used for all panels before the next one, if its rows are contiguous (a_inner is 1).
+// result at product.c + i * c_panel. The function sets `product.lanes`. Each block of `a` that fits
+// the cache is used for all panels before the next one, if its rows are contiguous (a_inner is 1).
 void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
                     const PanelGroups& panels, int64_t b_panel, int64_t c_panel);
 

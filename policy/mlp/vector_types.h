@@ -26,7 +26,7 @@ using VectorOf =
 template <typename Vector>
 inline constexpr int64_t kLanesOf = sizeof(Vector) / sizeof(float);
 
-// The vector type of as many 32-bit integers.
+// The vector type of 32-bit integers with the same number of lanes.
 template <typename Vector>
 struct IntegersOf {
   using Type __attribute__((vector_size(sizeof(Vector)))) = int;
@@ -34,7 +34,7 @@ struct IntegersOf {
 template <typename Vector>
 using IntegerVector = typename IntegersOf<Vector>::Type;
 
-// Likewise without a sign.
+// The same with unsigned integers.
 template <typename Vector>
 struct UnsignedOf {
   using Type __attribute__((vector_size(sizeof(Vector)))) = unsigned;
@@ -100,7 +100,7 @@ DING_INLINE void ApplyExp(Vector& x) {
   constexpr float kPolynomial[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                    4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
   constexpr float kRounder =
-      12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+      12582912.0f;  // 1.5 * 2^23: adding a number to it rounds that number to an integer
   x = x > 88.0f ? Vector{} + 88.0f : x;
   x = x < -87.0f ? Vector{} - 87.0f : x;
   const Vector rounded = x * kLog2E + kRounder;

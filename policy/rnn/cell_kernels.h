@@ -21,12 +21,12 @@
 
 namespace ding::internal_rnn {
 
-// The number of gates that are kept for the backward pass, each as a plane of `size` floats: i, f,
-// g, o of an LSTM; r, z, n and b_n of a GRU.
+// The number of gates that the forward pass keeps for the backward pass, each as a plane of `size`
+// floats: i, f, g, o of an LSTM; r, z, n and b_n of a GRU.
 inline constexpr int64_t kKeptGates = 4;
 
-// All planes have `size` = hidden_size * kPanelRows floats. A state "before" is that before the
-// step.
+// All planes have `size` = hidden_size * kPanelRows floats. A state "before" is the state before
+// the step.
 struct LstmForward {
   int64_t size = 0;
   float* gates = nullptr;  // [4]: a; the function replaces it by i, f, g, o
@@ -43,7 +43,7 @@ struct LstmBackward {
   const float* tanh_cell = nullptr;
   const float* d_output = nullptr;  // by h', through the output of this step
   const float* d_hidden = nullptr;  // by h', through the next step
-  float* d_cell = nullptr;          // by c', through the next step; replaced by that of c
+  float* d_cell = nullptr;          // by c', through the next step; replaced by the gradient by c
   float* d_gates = nullptr;         // [4]: by a
   float* bias_sums = nullptr;       // [4]: by a, added
 };
@@ -62,7 +62,7 @@ struct GruBackward {
   const float* hidden_before = nullptr;
   const float* d_output = nullptr;  // as above
   float* d_hidden =
-      nullptr;  // by h', through the next step; replaced by that of h without the product
+      nullptr;  // by h', through the next step; replaced by the gradient by h without the product
   float* d_gates = nullptr;     // [3]: by a
   float* d_products = nullptr;  // [3]: by b
   float* bias_sums = nullptr;   // [4]: by a, and by b_n, added

@@ -8,8 +8,7 @@
 //     gates[t] += weight_hh * h[t - 1];  h[t], c[t] = cell(gates[t], c[t - 1])   for each t
 //
 // Ownership: borrows parameters and gradients; owns working memory, which grows with the largest
-// number of
-//            sequences and steps and is then reused.
+//            number of sequences and steps and is then reused.
 // Threads:   thread-compatible.
 // Errors:    kResourceExhausted without the memory for the rows. Sizes must fit (policy/network.h).
 #ifndef DING_WORKER_POLICY_RNN_RECURRENT_LAYER_H_
@@ -38,10 +37,10 @@ class RecurrentLayer {
   // RecurrentNetwork::InferSequences(). The fields of `sequences.rows` are float32 and have `in`
   // elements together.
   absl::Status Infer(const Sequences& sequences, float* outputs, absl::Span<float> states);
-  // Likewise, and keeps what Backward() needs.
+  // Does the same, and keeps what Backward() needs.
   absl::Status Forward(const Sequences& sequences, float* outputs, absl::Span<float> states);
   // Computes the gradients from `d_outputs` [B * T, H] of the last Forward(), and d loss / d inputs
-  // [B * T, in] unless `d_inputs` is null; that is 0 in rows of burn-in.
+  // [B * T, in] unless `d_inputs` is null; `d_inputs` is 0 in rows of burn-in.
   absl::Status Backward(const float* d_outputs, float* d_inputs);
 
  private:
@@ -99,11 +98,11 @@ class RecurrentLayer {
   Planes infer_pass_;
   Planes pass_;  // of the last Forward()
   Planes step_;
-  Planes d_gates_;     // by the products with weight_ih and, of an LSTM, by those with weight_hh
+  Planes d_gates_;     // by the products with weight_ih and, of an LSTM, with weight_hh
   Planes d_products_;  // by the products with weight_hh of a GRU
   Planes source_;      // blocks of columns of one operand of a weight gradient
-  // The weights transposed, [in or H][gate_rows], so that the backward products read them in order,
-  // too.
+  // The weights transposed, [in or H][gate_rows], so that the backward products, too, read them in
+  // order.
   std::vector<float> weight_ih_transposed_;
   std::vector<float> weight_hh_transposed_;
   std::vector<float> last_columns_;

@@ -9,13 +9,13 @@
 // parameters: rnn_structure.h. Backward() goes back through all T steps (backpropagation through
 // time).
 //
-// The outputs for a sequence do not depend on the other sequences of the batch. They are the same
-// bytes whether its rows are computed at once or in parts, with the state passed on. Equal inputs
-// and parameters give equal bytes on the same type of CPU. It uses one thread.
+// The outputs for a sequence do not depend on the other sequences of the batch. The outputs have
+// the same bytes whether the rows of a sequence are computed at once or in parts, with the state
+// passed on. Equal inputs and parameters give equal bytes on the same type of CPU. An Rnn uses one
+// thread.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
-// batch
-//            of sequences and is then reused: no call allocates while sizes repeat.
+//            batch of sequences and is then reused: no call allocates while sizes repeat.
 // Threads:   thread-compatible.
 // Errors:    as in policy/network.h; kResourceExhausted without the memory for a batch.
 //

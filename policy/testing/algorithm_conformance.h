@@ -4,7 +4,7 @@
 // repository, one line each.
 //
 // It replaces operator new of the whole program to count allocations. A program that cannot have
-// that tests its policies by //policy:policy_conformance alone.
+// this replacement tests its policies by //policy:policy_conformance alone.
 //
 // Example:
 //   const std::vector<AlgorithmCase> kCases = {{"mine", R"(type: "mine" params { ... })"}};
@@ -45,9 +45,9 @@ struct AlgorithmCase {
       make_batch = MakeTransitionBatch;       // likewise
   std::string needed_column = kColumnReward;  // likewise
   // Compared with finite differences of the reported loss, up to a scale of at most 1 that all
-  // gradients of the loss share, such as that of clipping. So the networks of `config` must be
-  // smooth (activation: TANH), and all that the loss is made of must have a gradient or not depend
-  // on the parameters.
+  // gradients of the loss share, such as the scale of clipping. So the networks of `config` must be
+  // smooth (activation: TANH), and each term of the loss must have a gradient or not depend on the
+  // parameters.
   std::vector<LossGradient> losses = {};
 };
 

@@ -1,5 +1,5 @@
-// The floors of the passes of networks, for benchmarks: matrix products of the same shapes on
-// OpenBLAS with one thread.
+// Lower bounds for the times of network passes ("floors"), for benchmarks: matrix products of the
+// same shapes on OpenBLAS with one thread.
 //
 // Threads: thread-compatible. The constructors set OpenBLAS's number of threads.
 #ifndef DING_WORKER_POLICY_TESTING_BARE_PRODUCTS_H_
@@ -45,8 +45,8 @@ class BareProducts {
 };
 
 // The floor of an Rnn's passes: their products without biases, nonlinearities, transpositions and
-// checks. The products of a step with the recurrent weights are one for each step, all others one
-// for all rows.
+// checks. There is one product with the recurrent weights for each step; each other product covers
+// all rows.
 class RnnBareProducts {
  public:
   // The passes have `sequences` sequences of `length` rows.

@@ -1,5 +1,6 @@
-// The floors of updates of DQN, SAC and TD3, for benchmarks: the matrix products that an update
-// needs on OpenBLAS with one thread (policy/testing/bare_products.h), and the Adam steps.
+// Lower bounds for the times of updates of DQN, SAC and TD3 ("floors"), for benchmarks: the matrix
+// products that an update needs, on OpenBLAS with one thread (policy/testing/bare_products.h), and
+// the Adam steps.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_TESTING_BARE_UPDATES_H_
@@ -50,7 +51,7 @@ class BareDqnUpdate {
   std::vector<float> d_outputs_;
 };
 
-// The networks of a task whose observations and actions have so many elements.
+// The spaces and hidden layers of a task with continuous actions.
 struct ContinuousTask {
   SpecPtr observation;
   SpecPtr action;
@@ -66,7 +67,7 @@ ContinuousTask MakeContinuousTask(int64_t observation, int64_t action, int64_t w
 //   actor    forward of actor and critics, backward of the critics to the actions alone, backward
 //            of the actor
 //
-// TD3 computes the last part every second time, and through one critic.
+// TD3 computes the part of the actor every second time, and through one critic.
 class BareSacUpdate {
  public:
   BareSacUpdate(const ContinuousTask& task, bool td3, int64_t rows);

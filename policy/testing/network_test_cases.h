@@ -28,7 +28,7 @@ struct MlpTestCase {
 };
 
 std::vector<MlpTestCase> MlpTestCases();
-// Architectures with dropout or layer normalization, which Mlp alone has.
+// Architectures with dropout or layer normalization, which only Mlp has.
 std::vector<MlpTestCase> NormalizedMlpTestCases();
 
 // Returns the cases of NetworkConformance for networks of these architectures, which `create`
@@ -52,8 +52,8 @@ std::vector<RnnTestCase> RnnTestCases();
 using CreateRnnTestCase = std::function<std::unique_ptr<RecurrentNetwork>(const RnnTestCase&)>;
 
 // Return the cases of the suites for networks of all these architectures, which `create` makes.
-// Their activation is tanh: the suites take finite differences of float32 outputs with steps that
-// cross kinks of ReLU, because the outputs of a cell are small.
+// Their activation is tanh: the suites take finite differences of float32 outputs. The outputs of a
+// cell are small, so that the steps would cross kinks of ReLU.
 std::vector<NetworkCase> RnnNetworkCases(const CreateRnnTestCase& create);
 std::vector<RecurrentCase> RnnRecurrentCases(const CreateRnnTestCase& create);
 

@@ -42,9 +42,9 @@ Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int
 Batch MakeOnPolicyBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                         uint64_t seed);
 
-// Returns training data for IMPALA: `rows` rows as sequences of `length`: those of
+// Returns training data for IMPALA: `rows` rows as sequences of `length`. They are the rows of
 // MakeTransitionBatch(), with "raw_action" if the action is continuous, "log_prob", "mask",
-// "burn_in" and "is_first". Of every second sequence some rows at its end are padding; episodes
+// "burn_in" and "is_first". In every second sequence some rows at the end are padding; episodes
 // begin inside of sequences.
 Batch MakeImpalaTestBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                           int64_t length, uint64_t seed);

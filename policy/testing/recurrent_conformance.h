@@ -1,4 +1,4 @@
-// Tests that every RecurrentNetwork must pass, besides those of
+// Tests that every RecurrentNetwork must pass, besides the tests of
 // policy/testing/network_conformance.h. Instantiate them for an implementation:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, RecurrentConformance,

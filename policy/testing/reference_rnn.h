@@ -29,8 +29,8 @@ class ReferenceRnn {
   std::vector<double>& parameters() { return parameters_; }
 
   Outputs Run(const Sequences& sequences) const { return Run(sequences, {}); }
-  // Likewise, but the state of sequence b after burn-in is `warm[b]`, unless `warm` is empty or the
-  // next row begins an episode.
+  // Does the same, but the state of sequence b after burn-in is `warm[b]`, unless `warm` is empty
+  // or the next row begins an episode.
   Outputs Run(const Sequences& sequences, const std::vector<std::vector<double>>& warm) const;
   // Returns the state of each sequence after its rows of burn-in.
   std::vector<std::vector<double>> StatesAfterBurnIn(const Sequences& sequences) const;
@@ -41,7 +41,7 @@ class ReferenceRnn {
  private:
   using Vector = std::vector<double>;
 
-  // Replaces the state h, or h and c, by that after input `x`.
+  // Replaces the state h, or h and c, by the state after input `x`.
   void Step(const Vector& x, Vector* state) const;
   Vector Encode(Vector x) const;
   Vector RunHeads(const Vector& hidden) const;

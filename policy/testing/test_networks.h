@@ -97,7 +97,7 @@ class LeakyNetwork : public RecurrentNetwork {
   int64_t num_outputs() const { return output_->field(0).num_elements(); }
   absl::Status CheckSizes(const Sequences& sequences, const MutableColumnsView& output,
                           absl::Span<const float> states) const;
-  // Computes `state`, which is that before the row, to that after it, and the outputs.
+  // Replaces `state`, the state before the row, by the state after it, and computes the outputs.
   void Step(const float* x, float* state, float* y) const;
   bool Resets(const Sequences& sequences, int64_t row) const;
 

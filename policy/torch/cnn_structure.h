@@ -48,7 +48,8 @@ struct ConvLayer {
 struct CnnStructure {
   // The convolutions of each input field; empty for a vector.
   std::vector<std::vector<ConvLayer>> conv;
-  // It reads the last outputs of the pictures and the vectors, in the order of the fields.
+  // The MLP, which reads the last outputs of the pictures and the vectors, in the order of the
+  // fields.
   MlpStructure mlp;
 
   // "1x10x10-16x8x8-32x6x6, mlp 1152-64, logit 64-3".

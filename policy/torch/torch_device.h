@@ -14,15 +14,16 @@ namespace ding {
 struct TorchOptions {
   // Where a network computes: "cpu", "cuda" (the first GPU) or "cuda:N" (GPU N, from 0 on).
   std::string device = "cpu";
-  // Treats the CPU as a device with a memory of its own. It serves to test what a GPU needs.
+  // Treats the CPU as a device with its own memory, to test the code for GPUs without a GPU.
   bool copies = false;
 };
 
-// Returns kInvalidArgument if `device` is no name of TorchOptions::device, or if the libtorch that
-// is linked cannot compute on it, because it has no CUDA or this machine has no such GPU.
+// Returns kInvalidArgument if `device` is not a name that TorchOptions::device allows, or if the
+// linked libtorch cannot compute on it, because libtorch has no CUDA or this machine has no such
+// GPU.
 absl::Status CheckTorchDevice(absl::string_view device);
 
-// The GPUs that the libtorch that is linked can compute on; 0 without CUDA.
+// Returns the number of GPUs on which the linked libtorch can compute; 0 without CUDA.
 int CountTorchGpus();
 
 // Sets the number of threads, at least 1, of libtorch and its OpenBLAS for this process. By default

@@ -2,16 +2,16 @@
 //
 //     outputs ──from_blob──► leaves ──► your function ──► loss ──autograd──► d loss / d outputs
 //
-// The network goes back from there as always, whether it is of libtorch or not. Autograd spans the
-// loss alone, so that collecting, buffers, checkpoints, resuming and parallel runs are those of the
-// policy. policy/loss/loss_function.h lists the tensors of each policy. Every batch also has
-// "weight" [B]: the importance weights, 0 for padding.
+// From there the network runs its backward pass as always, with or without libtorch. Autograd spans
+// the loss alone, so that it changes nothing in the policy's collecting, buffers, checkpoints,
+// resuming and parallel runs. policy/loss/loss_function.h lists the tensors of each policy. Every
+// batch also has "weight" [B]: the importance weights, 0 for padding.
 //
 // The function returns the loss to be minimized:
 //
 //   [B]     one term for each row. Their mean over the rows that are not padding, weighted by
 //           "weight", is the loss
-//   scalar  the loss. It takes care of "weight" itself
+//   scalar  the loss. The function applies "weight" itself
 //
 // The tensors share our memory. The function must not change or keep them, nor draw random numbers,
 // because a resumed run would draw others. Tensors that it makes belong on the CPU.
@@ -53,7 +53,7 @@ namespace ding {
 // Tensors by name.
 class Outputs {
  public:
-  // Throws std::out_of_range, with the names that there are, if there is none of this name.
+  // Throws std::out_of_range, with the existing names, if no tensor has this name.
   const torch::Tensor& operator[](const std::string& name) const;
   const std::map<std::string, torch::Tensor>& all() const { return tensors_; }
   void Set(const std::string& name, torch::Tensor tensor) { tensors_[name] = std::move(tensor); }

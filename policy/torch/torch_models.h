@@ -18,8 +18,8 @@
 namespace ding {
 
 // The MLP of policy/mlp as a libtorch module: the same architecture with the same parameters in the
-// same places, computed by libtorch and differentiated by autograd. It serves to check policy/mlp,
-// which is faster, and to measure libtorch.
+// same places, computed by libtorch and differentiated by autograd. Its purpose is to check
+// policy/mlp, which is faster, and to measure libtorch.
 //
 // Like Mlp::Create(), with the same initial parameters.
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
@@ -44,10 +44,10 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& option
 
 // The recurrent network of policy/rnn as a libtorch module: the same architecture with the same
 // parameters in the same places, computed by torch's LSTM and GRU and differentiated by autograd.
-// It serves to check policy/rnn, and to measure libtorch.
+// Its purpose is to check policy/rnn, and to measure libtorch.
 //
-// A reset by is_first, the end of burn-in and, in an LSTM, a state that is asked for end a call of
-// libtorch: sequences without them are one call.
+// Each of these ends a call of libtorch: a reset by is_first, the end of burn-in and, in an LSTM, a
+// requested state. Sequences without them are one call.
 //
 // Like Rnn::Create(), with the same initial parameters.
 absl::StatusOr<std::unique_ptr<RecurrentNetwork>> CreateTorchRnn(const RnnOptions& options,

@@ -5,15 +5,15 @@
 //     d outputs ──autograd──► gradients, accumulated in place in views of one flat tensor
 //
 // The parameters of the module and their gradients become views of two flat arrays, which can be
-// read and written like those of any Network. Parameter "conv.weight" of the module is
+// read and written like the parameters of any Network. Parameter "conv.weight" of the module is
 // "conv/weight" here.
 //
 // On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and
 // inputs to the device, and outputs or gradients back. So the optimizer, and whoever saves
 // parameters, works on the CPU.
 //
-// Refused with an error are modules with buffers (running statistics, which would not be saved),
-// and parameters that are not made as float32 on the CPU. The module is set to evaluation mode, so
+// MakeTorchNetwork() refuses modules with buffers (running statistics, which would not be saved),
+// and parameters that are not made as float32 on the CPU. It sets the module to evaluation mode, so
 // that dropout, which would use torch's random numbers, does nothing.
 //
 // This header includes libtorch (some 10 s to compile). Code that only uses the existing networks
@@ -86,7 +86,7 @@ TorchModule WrapTorchModule(const std::shared_ptr<Module>& module) {
             return std::vector<at::Tensor>{module->forward(inputs.at(0))};
           }};
 }
-// Likewise, for a holder such as torch::nn::Sequential.
+// Does the same for a holder such as torch::nn::Sequential.
 template <typename Module>
 TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
   return WrapTorchModule(holder.ptr());
