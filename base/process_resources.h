@@ -11,8 +11,8 @@
 namespace ding {
 
 // Three limits of cores and memory count, and the lowest holds: the machine's own, the cores that
-// sched_setaffinity() allows, and those of the process's cgroups and of all cgroups above them.
-// Version 2: cpu.max and memory.max. Version 1: cpu.cfs_quota_us with cpu.cfs_period_us, and
+// sched_setaffinity() allows, and the limits of the process's cgroups and of all cgroups above
+// them. Version 2: cpu.max and memory.max. Version 1: cpu.cfs_quota_us with cpu.cfs_period_us, and
 // memory.limit_in_bytes. See cgroup-v1 and cgroup-v2 in the Linux kernel's administration guide.
 struct ProcessResources {
   double cpus = std::numeric_limits<double>::infinity();  // cores; may be a fraction

@@ -26,7 +26,7 @@ namespace ding {
 absl::StatusOr<std::string> ReadConfigText(const std::string& path);
 
 // Reads `path` like ReadConfigText(), applies `settings` ("path=value") in their order, fills in
-// every default, those of the policy (policy_defaults.h) first, and checks the result.
+// every default, the policy's defaults (policy_defaults.h) first, and checks the result.
 //   kNotFound          there is no such file
 //   kInvalidArgument   lists every problem found, one per line: unknown fields (line and column),
 //                      wrong types, values out of range, names that this program does not know

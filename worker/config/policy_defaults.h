@@ -6,7 +6,8 @@
 //
 //   networks          no default of a network holds if the config sets any network of the policy
 //   a type            if the config chooses another type than the default does, no further default
-//                     of the same message holds: those of a buffer "sequence" are not for "naive"
+//                     of the same message holds: defaults of a buffer "sequence" are not for
+//                     "naive"
 //   params of buffers
 //   priority          holds unless the config sets the type or the params of the buffer
 //   rates             policy.collect.n_sample and unroll_len, policy.learn.update_per_collect,

@@ -1,6 +1,6 @@
 // The comments of .proto files, as help for people. A program has the messages, but not their
-// comments: it has those of the files that were added, which is what the rule ding_registered_texts
-// (tools/build_defs/text.bzl) is for.
+// comments: it has only the comments of the files that the rule ding_registered_texts
+// (tools/build_defs/text.bzl) has added.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_CONFIG_PROTO_COMMENTS_H_

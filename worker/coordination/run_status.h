@@ -17,7 +17,7 @@ namespace ding {
 
 // The progress line.
 ProgressState ProgressOf(const RunStatus& status);
-// The values of the progress line: those of the policy and the collectors ("return", "loss",
+// The values of the progress line: the values of the policy and the collectors ("return", "loss",
 // "eps"), "workers", and for the first buffer "staleness" (how many train iterations ago the drawn
 // rows were collected) and "drawn/pushed", a ratio of rows.
 ProgressValues ProgressValuesOf(const RunStatus& status);

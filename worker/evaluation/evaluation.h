@@ -37,7 +37,7 @@ struct EvaluationOptions {
   int64_t n_episode = 10;  // at least 1
   uint64_t seed = 0;    // of the episodes, each of which begins differently, and of sampled actions
   bool sample = false;  // act as the policy does while it collects; else by its best actions
-  // Type of another env with the observations and actions of the run's; empty: that of the run.
+  // Type of another env with the observations and actions of the run's env; empty: the run's env.
   // Params, reward weights and evaluator_type of the run are then left out.
   std::string env;
   // Changes of the run's config, "path=value", after `env`: of the env, its manager and the

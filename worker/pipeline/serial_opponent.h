@@ -75,7 +75,7 @@ class SerialOpponent {
   absl::Status CreateLearner(const CollectAttributes& policy, ComponentDeps deps);
   absl::Status Train(const Batch& batch);
 
-  const ExperimentConfig config_;  // that of a run of the opponent alone
+  const ExperimentConfig config_;  // the config of a run of the opponent alone
   const EnvSpec player_;
   std::shared_ptr<Policy> policy_;
   // These two exist only if the opponent does not learn.

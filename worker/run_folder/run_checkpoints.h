@@ -78,9 +78,9 @@ class RunCheckpoints {
   const Clock* const clock_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const Job>> newest_
-      ABSL_GUARDED_BY(mutex_);  // those that are not written
+      ABSL_GUARDED_BY(mutex_);  // the jobs that are not written
   std::map<std::string, std::shared_ptr<const Job>> unsaved_
-      ABSL_GUARDED_BY(mutex_);  // those of them that failed
+      ABSL_GUARDED_BY(mutex_);  // the jobs in newest_ that failed
   int64_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   Timer since_try_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);       // the last one

@@ -89,7 +89,7 @@ class SavedPolicy {
 
 // Loads the policy of a checkpoint for a program that has its config. `context` gives the spaces;
 // its modes, seed and reward shape are replaced, because acting reads no rewards. The result owns
-// the policy; its threads are those of Policy.
+// the policy; the rules of Policy for threads apply to it.
 //   kNotFound         the policy is not linked, or the checkpoint has no model
 //   kInvalidArgument  the config has problems, or the model does not fit it
 absl::StatusOr<std::unique_ptr<EvalMode>> LoadActor(const CheckpointReader& checkpoint,

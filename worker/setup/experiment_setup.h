@@ -97,7 +97,7 @@ struct ReturnBounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 };
-// Returns those that an env allows, by the bounds of its rewards.
+// Returns the bounds of returns that an env allows, by the bounds of its rewards.
 ReturnBounds BoundsOfReturns(const EnvSpec& env);
 // Returns bounds that include both `a` and `b`.
 ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
@@ -106,7 +106,7 @@ ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
 // `*metrics`, which writes the files of the process, by a sink that passes everything to these
 // sinks and, unless the config turns the files off, to the old sink. Its axis() is the one that the
 // config names.
-// Errors are those of create_sink(), and name the field.
+// Returns the errors of create_sink(), which name the field.
 absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
                       const std::string& process, std::shared_ptr<MetricSink>* metrics);
 

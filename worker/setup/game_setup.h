@@ -8,7 +8,7 @@
 //     policy.eval.evaluator
 //       interaction              of that type       refused
 //       battle_interaction       refused            the policy against an opponent: the policy in
-//                                                   policy.eval.opponent_checkpoint, that of
+//                                                   policy.eval.opponent_checkpoint, the policy of
 //                                                   `opponent`, or random
 //                                                   (collector/evaluator/opponent_evaluator.h)
 //
@@ -44,7 +44,7 @@ absl::Status CheckOpponent(const ExperimentConfig& config, const EnvSpec& env);
 // another type of policy.
 absl::StatusOr<ExperimentConfig> OpponentConfig(const ExperimentConfig& config);
 // Makes the policy of the config's `opponent`, and loads its checkpoint. Errors name the field;
-// kInvalidArgument also if the checkpoint's spaces are not those of `player`, the game as its
+// kInvalidArgument also if the checkpoint's spaces are not the spaces of `player`, the game as its
 // second player sees it, or its model does not fit.
 absl::StatusOr<std::shared_ptr<Policy>> MakeOpponentPolicy(const ExperimentConfig& config,
                                                            const EnvSpec& player,

@@ -18,8 +18,9 @@
 
 namespace ding {
 
-// Loads the data set of the config, as LoadDataSet() does, and makes its spaces those of `env`.
-// `env` is the spec of the env in which the policy is evaluated, or EnvSpec() if there is none.
+// Loads the data set of the config, as LoadDataSet() does, and gives `env` the spaces of the data
+// set. `env` is the spec of the env in which the policy is evaluated, or EnvSpec() if there is
+// none.
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env);
 
 // Returns the epochs of batches that the run learns from. They share the rows of `data`.

@@ -30,7 +30,7 @@ bool Evaluates(const ExperimentConfig& config);
 int CollectorsOf(const ExperimentConfig& config);
 
 // Returns the spec of the env that collects, which may be a game. It is an error if the run cannot
-// collect in envs of this kind. `place` is that of a learner or coordinator.
+// collect in envs of this kind. `place` is the place of a learner or coordinator.
 absl::StatusOr<EnvSpec> SpecOfGame(const ExperimentConfig& config, const Clock* clock,
                                    const EnvPlace& place = {EnvPlace::kCoordinator, 0});
 // Returns the observations and actions of `player` in it.

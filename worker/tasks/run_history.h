@@ -44,9 +44,10 @@ bool MayBeOf(const CheckpointInfo& info, const std::string& policy_id);
 absl::StatusOr<std::set<std::string>> CheckHistory(const std::string& exp_dir,
                                                    const std::string& run, const Journal& journal);
 
-// Returns the env steps from which a run counts on that begins with a checkpoint of an earlier run:
-// those of the earlier run; 0 if the config does not set policy.learn.resume_training. A run that
-// is in `journal` (which may be null) has its own count and does not need the checkpoint any more.
+// Returns the env steps from which a run that begins with a checkpoint of an earlier run counts on:
+// the env steps of the earlier run, or 0 if the config does not set policy.learn.resume_training. A
+// run that is in `journal` (which may be null) has its own count and does not need the checkpoint
+// any more.
 //   kInvalidArgument  the checkpoint does not say how many they were
 //   other codes       it cannot be read
 absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journal* journal);

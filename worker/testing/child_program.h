@@ -60,7 +60,7 @@ std::string CoordinatorAddress(const ChildProgram& program);
 // From now on this process is the parent of its descendants whose own parents have ended.
 void AdoptOrphans();
 // Waits at most `timeout` for these orphans, and for children, to end, and kills those that have
-// not. Returns how each of them ended, with codes as those of Wait().
+// not. Returns how each of them ended, with codes as in Wait().
 struct Orphan {
   pid_t pid;
   int code;

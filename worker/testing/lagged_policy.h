@@ -23,9 +23,9 @@
 namespace ding {
 
 // Creates the policy of `config` twice, one to learn and one to act. With `lag` 0 it acts exactly
-// as the policy alone. Errors are those of create_policy(); kInvalidArgument if `lag` is negative,
-// if the context lacks the learn mode or the collect mode, or if the policy learns from data of its
-// current parameters only.
+// as the policy alone. Returns the errors of create_policy(); also kInvalidArgument if `lag` is
+// negative, if the context lacks the learn mode or the collect mode, or if the policy learns from
+// data of its current parameters only.
 absl::StatusOr<std::unique_ptr<Policy>> CreateLaggedPolicy(const PolicyConfig& config,
                                                            const PolicyContext& context,
                                                            int64_t lag);

@@ -44,8 +44,8 @@ class ParallelTest : public testing::Test {
   ~ParallelTest() override;
 
   std::string Path(absl::string_view name) const;
-  // Names of this test's runs begin with the name of its folder, so that they differ from those of
-  // other tests.
+  // Names of this test's runs begin with the name of its folder, so that they differ from the names
+  // of other tests.
   std::string RunPath(absl::string_view run) const;
   // Folders of this test's runs in the memory of this machine.
   std::vector<std::string> MemoryOfRuns() const;
@@ -61,7 +61,7 @@ class ParallelTest : public testing::Test {
   std::unique_ptr<ChildProgram> Run(absl::string_view name,
                                     const std::vector<std::string>& args) const;
   // The pid of the process that the program has started as its coordinator; 0: there is none. The
-  // program has other children: workers, and at times those of a sanitizer.
+  // program has other children: workers, and at times processes of a sanitizer.
   static pid_t CoordinatorOf(const ChildProgram& program);
   // Ends the program as a person would.
   static void Interrupt(ChildProgram* program);
