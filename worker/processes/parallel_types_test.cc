@@ -171,10 +171,10 @@ TEST_F(ParamsOfAUser, ReachTheCommander) {
 TEST(PolicyOfAParallelRun, MustLearnFromWhatTheBufferDraws) {
   DING_ASSERT_OK_AND_ASSIGN(
       const ExperimentConfig config,
-      LoadExperimentConfig(kConfig,
-                           {"policy.type=impala", "policy.nstep=1",
-                            "policy.params={[type.googleapis.com/ding.ImpalaConfig]{actor_critic{"
-                            "model{encoder_hidden_size:8} critic{encoder_hidden_size:8}}}}"}));
+      LoadExperimentConfig(
+          kConfig, {"policy.type=impala", "policy.nstep=1", "policy.other.replay_buffer.type=naive",
+                    "policy.params={[type.googleapis.com/ding.ImpalaConfig]{actor_critic{"
+                    "model{encoder_hidden_size:8} critic{encoder_hidden_size:8}}}}"}));
   EXPECT_THAT(
       MakeCoordinator(config, "run-1", ComponentDeps(), /*store=*/nullptr,
                       /*sender=*/nullptr, /*journal=*/nullptr),
