@@ -666,6 +666,16 @@ TEST(ForkServerTest, Spawn_WithATerminal_LeavesItAndStaysInTheSession) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(EnvProcessPoolTest, ASignalIsNotTheEndOfTheForkServer) {
+  const EnvProcessPool pool = Create(1);
+  signal(SIGALRM, [](int) {});
+  ualarm(50, 50);
+  absl::Status alive;
+  for (int i = 0; i < 200'000; ++i) alive.Update(pool.Alive());
+  ualarm(0, 0);
+  EXPECT_THAT(alive, IsOk());
+}
+
 TEST_F(EnvProcessPoolTest, WithoutItsForkServerThePoolCanNeitherStartNorKill) {
   options_.limits.connect_timeout = absl::Minutes(1);
   EnvProcessPool pool = Create(2);

@@ -424,7 +424,12 @@ ForkServer::~ForkServer() {
 
 absl::Status ForkServer::Alive() const {
   pollfd fd = {socket_, POLLIN, 0};
-  if (poll(&fd, 1, 0) == 0) return absl::OkStatus();
+  // A signal ends even a poll that does not wait.
+  int ready = -1;
+  do {
+    ready = poll(&fd, 1, 0);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the fork server (pid ", server_, ") is gone"));
 }
 
