@@ -32,6 +32,11 @@ unset XDG_CACHE_HOME
 "$new_env" Room --actions=continuous --folder=alone/corridor/room >stdout_room
 grep -q '^  bazel test //room:room_test$' stdout_room || fail "no line says how to test it:" "$(cat stdout_room)"
 grep -q '^  bazel test //:corridor_test$' stdout || fail "no line says how to test it:" "$(cat stdout)"
+grep -q '^  bazel run //:parallel -- --config=.*/corridor_dqn.textproto ' stdout || fail "no line says how to train in parallel:" "$(cat stdout)"
+for config in ppo sac; do
+  grep -q "^  bazel run //room:train -- --config=.*/room_$config.textproto " stdout_room || fail "no line trains by $config:" "$(cat stdout_room)"
+done
+[ "$(grep -o ' --\(exp_dir\|checkpoint\)=.*' stdout_room | sort -u | wc -l)" = 5 ] || fail "two runs in one folder:" "$(cat stdout_room)"
 # The package of GoogleTest is in group `test`, before what needs it.
 sed -n 2p stdout | grep -qF "  $root/tools/setup build test " || fail "the set-up of the test is not named first:" "$(cat stdout)"
 grep -q '^test libgmock-dev$' "$root/tools/packages" || fail "tools/setup test does not install GoogleTest"
@@ -41,9 +46,10 @@ diff -r -x 'bazel-*' -x run "$root/examples/new_env" alone/corridor ||
   fail "examples/new_env is not what tools/new_env writes: rm -r examples/new_env, write it anew, set its path to ../.."
 
 # It compiles as this repository does, and as the other examples do: then they all share what is in the disk cache.
-for flag in $(sed '/^#/d; s/^build //' alone/corridor/.bazelrc); do
-  grep '^build ' "$root/.bazelrc" | tr ' ' '\n' | grep -qxF -- "$flag" || fail ".bazelrc has $flag, and this repository has not"
+for flag in $(sed -E '/^#/d; s/^(build|test) //' alone/corridor/.bazelrc); do
+  grep -E '^(build|test) ' "$root/.bazelrc" | tr ' ' '\n' | grep -qxF -- "$flag" || fail ".bazelrc has $flag, and this repository has not"
 done
+grep -qx 'test --test_output=errors' alone/corridor/.bazelrc || fail "a failed test does not show its error"
 for workspace in "$root"/examples/*/WORKSPACE; do
   diff "${workspace%/*}/.bazelrc" alone/corridor/.bazelrc || fail "$workspace has other flags"
 done

@@ -65,15 +65,21 @@ join_workspace() {
   fi
 }
 
-# say_what_next CONFIG: how to test, train and play what was written.
+# say_what_next CONFIG...: how to test, train and play what was written. The first config trains it, each other one by another algorithm.
 say_what_next() {
-  local label=//${package%/}
+  local label=//${package%/} config run=run
   echo "$folder is written. In ${workspace:-$folder}:"
   echo "  $root/tools/setup build test   # what the test needs, once"
   echo "  bazel test $label:${snake}_test"
-  echo "  bazel run $label:train -- --config=$folder/$1 --exp_dir=$folder/run"
-  echo "  bazel run $label:evaluate -- --checkpoint=$folder/run"
+  for config in "$@"; do
+    [ "$config" = "$1" ] || run=run_${config%.textproto}
+    echo "  bazel run $label:train -- --config=$folder/$config --exp_dir=$folder/$run"
+    echo "  bazel run $label:evaluate -- --checkpoint=$folder/$run"
+  done
+  echo "In several processes:"
+  echo "  $root/tools/setup grpc         # once"
+  echo "  bazel run $label:parallel -- --config=$folder/$1 --exp_dir=$folder/run_parallel"
   [ "$workspace" != "$root" ] || return 0
-  echo "The first build compiles ding_worker for workspaces that depend on it, which takes minutes, unless tools/test has run;"
-  echo "in a folder of $root it would not."
+  echo "The first build compiles ding_worker for workspaces that depend on it, unless tools/test has run; in a folder of $root it would not."
+  echo "On two cores this takes a quarter of an hour, and Bazel prints which files it compiles."
 }
