@@ -72,6 +72,11 @@ expect $'setup: build torch physics video\nbuild: //worker:evaluate_torch_physic
   torch lander --video=a.mp4
 
 refuse "there is no folder 'nowhere'" nowhere
+mkdir plain/log
+touch plain/result.json plain/log/metrics.csv
+refuse "'plain/result.json' is a file, expected the folder of a run or checkpoint, such as 'plain'" plain/result.json
+refuse "'plain/log/metrics.csv' is a file, expected the folder of a run or checkpoint, such as 'plain'" plain/log/metrics.csv
+refuse "'moved/manifest.json' is a file, expected the folder of a run or checkpoint, such as 'moved'" moved/manifest.json
 refuse "tools/evaluate RUN [flags]"
 tools/evaluate --help >out
 grep -q 'tools/evaluate RUN RUN' out || fail "no help: $(cat out)"
@@ -83,6 +88,8 @@ expect $'setup: build torch\nbuild: //worker:export_torch\nexport_torch: --check
   plain --format=torchscript
 refuse "there is no folder 'nowhere'" nowhere
 refuse "'moved' is a checkpoint: expected --output=FOLDER" moved
+refuse "'plain/result.json' is a file, expected the folder of a run or checkpoint, such as 'plain'" plain/result.json
+refuse "--format is 'tflite', expected onnx, c or torchscript" plain --format=tflite
 refuse "one run at most, got 'plain' and 'torch'" plain torch
 refuse "unknown flag '--to=x'" plain --to=x
 refuse 'tools/export RUN [--format=FORMAT]'

@@ -16,6 +16,15 @@ usage() {
   sed -n '2,/^[^#]/{/^#/!q; s/^# \{0,1\}//p}' "$0"
 }
 
+# run_of_file FILE: prints the folder of the run or checkpoint that the file may be in.
+run_of_file() {
+  local folder
+  folder=$(dirname "$1")
+  [ -e "$folder/total_config.textproto" ] || [ -e "$folder/manifest.json" ] || [ ! -e "$folder/../total_config.textproto" ] ||
+    folder=$(dirname "$folder")
+  echo "$folder"
+}
+
 # What Git calls all files but pages and their pictures, which no program is built from.
 not_pages=(':(top,exclude)*.md' ':(top,exclude)docs/pictures')
 

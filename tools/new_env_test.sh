@@ -120,5 +120,6 @@ expect_refusal "name of a program" Train
 expect_refusal "the name of the environment is missing"
 expect_refusal "unknown flag '--dir=x'" Maze --dir=x
 expect_refusal "'--actions=both': expected --actions=discrete or --actions=continuous" Maze --actions=both
+expect_refusal "--actions needs its value behind '='" Maze --actions continuous
 expect_refusal "one name at most, got 'A' and 'B'" A B
 "$new_env" --help | grep -q 'tools/new_env NAME' || fail "--help does not help"

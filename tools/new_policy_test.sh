@@ -73,6 +73,7 @@ expect_refusal "'sac' is the name of an algorithm of ding_worker" Sac --from=sac
 expect_refusal "the name of the algorithm is missing" --from=dqn
 expect_refusal "--from is missing: expected --from=dqn, --from=ppo, --from=sac or --from=td3" MyDqn
 expect_refusal "'--from=a2c': expected --from=dqn" MyA2c --from=a2c
+expect_refusal "--from needs its value behind '=', such as --from=td3" MyTd3 --from td3
 expect_refusal "unknown flag '--folder=x'" MyDqn --folder=x
 expect_refusal "a name and a folder at most, got 'A', 'b' and 'c'" A b c
 expect_refusal "is in the workspace of ding_worker, expected a folder outside of it" MyDqn --from=dqn "$root/policy/my_dqn"

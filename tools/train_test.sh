@@ -70,6 +70,8 @@ expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel
 expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=2' \
   --parallel plain.textproto --set=a.learner_num=2
 
+expect $'setup: build\nbuild: //worker:serial\nserial: --exp_dir=run --resume' --exp_dir=run --resume
+
 # The programs know by which command their run goes on.
 echo 'echo "again by: $DING_WORKER_COMMAND"' | tee -a bin/worker/serial_torch >>bin/worker/parallel_torch
 expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=torch.textproto\nagain by: tools/train' torch.textproto
@@ -125,6 +127,18 @@ rm some.episodes
 echo 'exit 3' >>bin/worker/evaluate
 if tools/train bc.textproto >out 2>&1; then fail "it trains without episodes:" "$(cat out)"; fi
 ! grep -q '^serial: --config=bc' out || fail "it trains without episodes:" "$(cat out)"
+
+# A folder is no config.
+mkdir -p run some_folder
+touch run/total_config.textproto
+for argument in run --config=run '--config run'; do
+  refused "'run' is the folder of a run, expected a config file" $argument
+  grep -qx 'to go on with the run: tools/train --exp_dir=run --resume' out || fail "$(cat out)"
+done
+for argument in some_folder --config=some_folder '-config some_folder'; do
+  refused "'some_folder' is a folder, expected a config file" $argument
+done
+refused "there is no file 'nothing.textproto'" --config=nothing.textproto --seed=1
 
 # A signal reaches the program: the agent that is trained first (bc), or the run itself.
 cat >bin/worker/serial <<'EOS'
