@@ -105,7 +105,18 @@ def _from_config(checkpoint, type_, config):
         network = config if type_ == "discrete_sac" else config.get("continuous", {})
         return Description(type_, "model/actor", _activation(network.get("model", {})), _ACTORS[type_], obs_clip=float(config.get("obs_clip", 10)))
     known = ", ".join([*_Q_POLICIES, *_ACTOR_CRITIC_POLICIES, *_ACTORS])
-    raise UnsupportedError(f"the policy of {checkpoint!r} is of type '{type_}', and the checkpoint does not describe its actor; known are {known}")
+    raise UnsupportedError(
+        f"the policy of {checkpoint!r} is of type '{type_}', and the checkpoint does not describe its actor; known are {known}. {_problem(checkpoint)}"
+    )
+
+
+def _problem(checkpoint):
+    """Why a checkpoint does not describe its actor, and what to do."""
+    actor = parse_json(checkpoint.fields.get("actor", "{}").encode())
+    problem = actor.get("problem") if isinstance(actor, dict) else None
+    if isinstance(problem, str):
+        return problem
+    return "If it is an algorithm of your own: register its actor in ActorDescriberRegistry() (docs/tutorials/own_algorithm.md), and save it again"
 
 
 def _actor_critic(checkpoint, type_, config):
