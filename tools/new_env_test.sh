@@ -62,6 +62,12 @@ grep -q 'tools/train .*ice_maze_dqn.textproto' stdout_python || fail "no line sa
 "$serial" --config=ice_maze/ice_maze_dqn.textproto --exp_dir=ice_maze_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
   fail "the training of the Python environment fails:" "$(cat stderr_run)"
 tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "the training does not solve the Python environment:" "$(tail -n 1 stdout_run)"
+mkdir pyenv
+printf '#!/bin/sh\nexit 1\n' >pyenv/python3
+chmod +x pyenv/python3
+PATH=$PWD/pyenv:$PATH "$new_env" IceHall --python >stdout_hall 2>stderr
+grep -qF "$PWD/pyenv/python3 has no numpy: the commands name /usr/bin/python3" stderr || fail "$(cat stderr)"
+[ "$(grep -c /usr/bin/python3 stdout_hall)" = 3 ] || fail "a command names the python3 without numpy:" "$(cat stdout_hall)"
 "$new_env" IceArm --python --actions=continuous >stdout_arm
 (cd ice_arm && /usr/bin/python3 ice_arm_test.py) || fail "the tests of the Python environment with continuous actions fail"
 grep -q 'tools/train .*ice_arm_sac.textproto' stdout_arm || fail "no line says how to train it:" "$(cat stdout_arm)"
