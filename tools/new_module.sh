@@ -81,5 +81,5 @@ say_what_next() {
   echo "  bazel run $label:parallel -- --config=$folder/$1 --exp_dir=$folder/run_parallel"
   [ "$workspace" != "$root" ] || return 0
   echo "The first build compiles ding_worker for workspaces that depend on it, unless tools/test has run; in a folder of $root it would not."
-  echo "On two cores this takes a quarter of an hour, and Bazel prints which files it compiles."
+  echo "On two cores this takes a quarter of an hour."
 }
