@@ -78,7 +78,7 @@ def check_word(page, word, folders):
     first, slash, _ = word.partition('/')
     if slash and first in folders:
         places = [word]
-    elif page.startswith('docs/') and HEADER.match(word):
+    elif page.startswith('docs/reference/') and HEADER.match(word):
         package = os.path.basename(page)[:-len('.md')]
         if not os.path.isdir(package):
             return None
