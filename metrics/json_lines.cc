@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/utf8.h"
+#include "ding_worker/metrics/event_log.h"
 #include "ding_worker/metrics/file_sink.h"
 #include "nlohmann/json.hpp"
 
@@ -22,18 +23,6 @@ std::string Print(const Json& json) {
 
 std::string TagAndStep(absl::string_view tag, int64_t step) {
   return absl::StrCat("\"tag\":", Print(PrintableUtf8(tag)), ",\"step\":", step);
-}
-
-absl::string_view NameOf(RunEnd end) {
-  switch (end) {
-    case RunEnd::kFinished:
-      return "finished";
-    case RunEnd::kInterrupted:
-      return "interrupted";
-    case RunEnd::kFailed:
-      break;
-  }
-  return "failed";
 }
 
 }  // namespace
