@@ -125,6 +125,9 @@ _EXTRAS = {
     "libtorch": {
         "links": {"include": "/usr/include/torch/csrc/api/include"},
     },
+    "pybind11": {
+        "links": {"include": "/usr/include/python3.*"},
+    },
 }
 
 def _targets_text(library, visibility):

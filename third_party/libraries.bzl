@@ -283,6 +283,21 @@ LIBRARIES = {
             },
         },
     },
+    "pybind11": {
+        "license": "BSD-3-Clause (Python: PSF-2.0)",
+        "why": "the extension of the Python package",
+        "restricted": True,
+        "debian": ["pybind11-dev", "python3-dev"],
+        "fedora": ["pybind11-devel", "python3-devel"],
+        "header": "pybind11/pybind11.h",
+        "targets": {
+            "pybind11": {
+                # The interpreter that loads an extension has libpython's symbols.
+                "hdrs": "include/**/*.h",
+                "includes": ["include"],
+            },
+        },
+    },
 }
 
 # Modules of rules, which need no library of the system.

@@ -65,6 +65,9 @@ def _system_repo_impl(ctx):
     for path, content in ctx.attr.files.items():
         ctx.file(path, content)
     for link, target in ctx.attr.links.items():
+        if "*" in target:
+            # The newest version, as `python3` is where a distribution has several.
+            target = ctx.execute(["sh", "-c", "ls -dv %s | tail -n 1" % target]).stdout.strip()
         ctx.symlink(target, link)
 
 # debian_packages: the packages of Debian and Ubuntu that hold the library
@@ -73,7 +76,7 @@ def _system_repo_impl(ctx):
 # link_all:        a pattern of shared libraries, for LINK_ALL
 # packages:        Bazel package -> text of its BUILD file
 # files:           path -> text
-# links:           path -> where the link points
+# links:           path -> where the link points; may be a pattern
 # refusal:         instead of all that: what to say to whoever needs this repository
 # The files are written at load time, so a workspace that depends on ours gets the same ones.
 system_repo = repository_rule(

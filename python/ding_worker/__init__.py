@@ -1,4 +1,4 @@
-"""Reads the files of ding_worker's training runs, and acts with the trained policies.
+"""Reads the files of ding_worker's training runs, acts with the trained policies, and has replay buffers and vector envs in C++.
 
     import ding_worker
 
@@ -8,7 +8,14 @@
 
 It needs Python 3.9 and numpy. Nothing in a file is ever executed. A file that is damaged, or that is no such file, raises
 FormatError with a sentence that says what was found where.
+
+Replay buffers and vector envs need the extension, which only the wheel has (`bazel build //python:wheel`):
+
+    buffer = ding_worker.create_buffer({"type": "advanced", "replay_buffer_size": 100000})
+    envs = ding_worker.make_vec("CartPole-v1", num_envs=64)
 """
+
+import importlib
 
 from ding_worker.actor import Actor
 from ding_worker.checkpoint import Checkpoint, open_checkpoint
@@ -17,6 +24,39 @@ from ding_worker.errors import FormatError, UnsupportedError
 from ding_worker.run import Run, open_run, read_metrics
 from ding_worker.safetensors import Tensors, read_safetensors
 from ding_worker.textproto import parse_text_config, read_config
+
+# What needs the extension is imported when it is first used.
+_LAZY = {
+    **dict.fromkeys(
+        (
+            "AdvancedReplayBuffer",
+            "DequeBuffer",
+            "ElasticReplayBuffer",
+            "EpisodeReplayBuffer",
+            "HindsightReplayBuffer",
+            "IBuffer",
+            "NaiveReplayBuffer",
+            "SequenceReplayBuffer",
+            "create_buffer",
+            "get_buffer_cls",
+        ),
+        "ding_worker.replay_buffer",
+    ),
+    **dict.fromkeys(("VectorEnv", "envs", "make_vec"), "ding_worker.vector_env"),
+}
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ding_worker' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *_LAZY])
+
 
 __all__ = [
     "Actor",
