@@ -124,6 +124,7 @@ RunResult MakeRunResult(const SerialResult& serial) {
   result.train_iter = serial.train_iter;
   result.eval_value = serial.eval_value;
   result.eval_value_raw = serial.eval_value_raw;
+  result.best = serial.best;
   result.confirmation = serial.confirmation;
   result.metric = serial.metric;
   result.wall_seconds = serial.wall_seconds;

@@ -295,6 +295,11 @@ absl::StatusOr<std::string> Run::WriteResult() {
     result.confirmation = {status.confirmation().episodes(), status.confirmation().mean(),
                            status.confirmation().standard_error()};
   }
+  if (status.best_policy_size() == 1 && status.best_policy(0).name().empty()) {
+    const BestPolicy& best = status.best_policy(0);
+    result.best = {best.mean_return(), best.policy().train_iter(),
+                   IsSupervised(config_) ? "ckpt_best_return" : "ckpt_best"};
+  }
   result.env_step = status.envstep();
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();

@@ -20,6 +20,7 @@
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/worker/run_folder/run_result.h"
 
 namespace ding {
 
@@ -47,12 +48,14 @@ struct SerialResult {
   bool stop = false;  // the stop value was reached
   std::string why;    // why the run ended
   bool interrupted = false;
-  bool saved = true;  // of an interrupted run: whether there was anything to save
+  bool saved = true;     // of an interrupted run: whether there was anything to save
+  std::string saved_as;  // of a run that failed: the checkpoint of its learner; empty: none
   int64_t env_step = 0;
   int64_t train_iter = 0;
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  std::optional<BestEvaluation> best;
   // The last confirmation of a stop value that an evaluation had reached; none if there was none.
   std::optional<ReturnEstimate> confirmation;
   NamedValues metric;  // of the last evaluation on held-out data; empty: none

@@ -236,6 +236,63 @@ TEST_F(RunEndsTest, ABudget) {
   EXPECT_EQ(iters.train_iter, 9);
 }
 
+TEST_F(RunEndsTest, ABudget_TheLastPolicyIsEvaluated) {
+  std::vector<int64_t> evaluated;
+  const auto registration = RegisterHook([&evaluated](LearnerView* learner) {
+    evaluated.push_back(learner->run_signals()->evaluation()->train_iter);
+  });
+  const std::string hook = HookAt("AFTER_EVAL");
+  for (const char* budget : {"max_env_step=100", "max_train_iter=20"}) {
+    evaluated.clear();
+    DING_ASSERT_OK_AND_ASSIGN(const SerialResult result, Run(budget, {budget, hook}));
+    EXPECT_THAT(evaluated, testing::ElementsAre(0, 10, 20, result.train_iter)) << budget;
+    ASSERT_TRUE(result.best.has_value());
+    EXPECT_EQ(result.best->checkpoint, "ckpt_best");
+    EXPECT_EQ(Bytes(budget, "ckpt_best", "model"),
+              Bytes(budget, absl::StrCat("iteration_", result.best->train_iter), "model"));
+    // The run has ended: it is evaluated once more, with the same result.
+    DING_ASSERT_OK_AND_ASSIGN(const SerialResult again, Run(budget, {budget, hook}));
+    EXPECT_EQ(again.eval_value_raw, result.eval_value_raw);
+    EXPECT_EQ(again.best->train_iter, result.best->train_iter);
+  }
+}
+
+TEST_F(RunEndsTest, ABudget_TheLastEvaluationMaySolveTheEnv) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const SerialResult result,
+      Run("a", {"max_train_iter=9", "env.stop_value=1", "env.n_confirm_episode=4"}));
+  EXPECT_EQ(result.train_iter, 9);
+  EXPECT_TRUE(result.stop);
+  EXPECT_THAT(result.why, StartsWith("env.stop_value 1 was reached"));
+}
+
+TEST_F(RunEndsTest, ALargerBudget_TheRunIsAsIfItHadHadItFromTheBeginning) {
+  const std::string larger = "max_env_step=400";
+  DING_ASSERT_OK_AND_ASSIGN(const SerialResult whole, Run("whole", {larger}));
+  DING_ASSERT_OK_AND_ASSIGN(const SerialResult part, Run("part", {"max_env_step=180"}));
+  EXPECT_EQ(part.env_step, 180);
+  DING_ASSERT_OK_AND_ASSIGN(const SerialResult resumed, Run("part", {larger}));
+  EXPECT_EQ(resumed.eval_value_raw, whole.eval_value_raw);
+  for (const char* component :
+       {"model", "train_state", "collector_env", "evaluator", "evaluator_env", "replay_buffer"}) {
+    EXPECT_EQ(Bytes("whole", "resume_400", component), Bytes("part", "resume_400", component))
+        << component;
+  }
+}
+
+TEST_F(RunEndsTest, ALargerBudget_TheRunKnowsTheBestPolicyOfItsLastEvaluation) {
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string of_seed = absl::StrCat("seed=", seed);
+    const std::string run = absl::StrCat("run", seed);
+    DING_ASSERT_OK_AND_ASSIGN(const SerialResult part, Run(run, {"max_env_step=180", of_seed}));
+    if (part.best->train_iter != part.train_iter) continue;
+    DING_ASSERT_OK_AND_ASSIGN(const SerialResult more, Run(run, {"max_env_step=184", of_seed}));
+    EXPECT_GE(more.best->value, part.best->value);
+    return;
+  }
+  FAIL() << "the last policy was never the best one";
+}
+
 TEST_F(RunEndsTest, AConfirmedStopValue) {
   DING_ASSERT_OK_AND_ASSIGN(const SerialResult result, Run("a", {"env.stop_value=1"}));
   EXPECT_TRUE(result.stop);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
@@ -125,7 +126,8 @@ absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
   absl::Status status = CallUser("a module", [this]() -> absl::Status {
     DING_RETURN_IF_ERROR(LeaveFailedEpisodes());
     if (!resumed_) DING_RETURN_IF_ERROR(work_.Begin());
-    return Loop();
+    DING_RETURN_IF_ERROR(Loop());
+    return EvaluateAtEnd();
   });
   options_.ending();
   if (IsGivenUp(status)) {
@@ -135,18 +137,18 @@ absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
   result_.env_step = work_.env_step();
   result_.train_iter = work_.learner()->train_iter();
   *result = result_;
-  if (!status.ok()) return SaveAfter(status);
+  if (!status.ok()) return SaveAfter(status, result);
   options_.progress(progress());
   // The resume point comes before the hooks, which belong to this end of the run and not to a
   // continuation.
   WaitForLogs();
-  const absl::Status resume_point = SaveResumePoint();
+  const absl::Status resume_point = has_end_point_ ? absl::OkStatus() : SaveResumePoint();
   if (result_.interrupted) {
     DING_RETURN_IF_ERROR(SaveCheckpoint("ckpt_interrupt"));
   } else {
     status = CallUser("the learner",
                       [&] { return work_.learner()->CallHooks(HookPosition::kAfterRun); });
-    if (!status.ok()) return SaveAfter(status);
+    if (!status.ok()) return SaveAfter(status, result);
   }
   DING_RETURN_IF_ERROR(checkpoints_.Flush(options_.interrupted));
   result->wall_seconds = WallSeconds();
@@ -175,7 +177,7 @@ absl::Status RunLoop::Loop() {
     }
     {
       const RunSpeed::Scope timed(&speed_, RunSpeed::kEvaluate);
-      DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
+      DING_RETURN_IF_ERROR(work_.EvaluateIfDue(/*at_end=*/false));
     }
     EndIfWanted();
     if (ended()) return absl::OkStatus();
@@ -185,6 +187,19 @@ absl::Status RunLoop::Loop() {
     options_.progress(progress());
     DING_RETURN_IF_ERROR(AskStoppers(/*evaluation=*/nullptr));
   }
+}
+
+absl::Status RunLoop::EvaluateAtEnd() {
+  if (result_.stop || result_.interrupted || !(TrainBudgetSpent() || EnvStepsSpent())) {
+    return absl::OkStatus();
+  }
+  // If it cannot be taken now, a later one has the state after the evaluation.
+  has_end_point_ = SaveResumePoint().ok();
+  const RunSpeed::Scope timed(&speed_, RunSpeed::kEvaluate);
+  result_.why.clear();  // The evaluation may end the run for a better reason.
+  DING_RETURN_IF_ERROR(work_.EvaluateIfDue(/*at_end=*/true));
+  EndIfWanted();
+  return absl::OkStatus();
 }
 
 void RunLoop::End(absl::string_view why) {
@@ -217,6 +232,10 @@ absl::Status RunLoop::AskStoppers(const Evaluation* evaluation) {
   now.elapsed = absl::Seconds(WallSeconds());
   now.evaluation = evaluation;
   return stoppers_.Ask(now);
+}
+
+bool RunLoop::LacksEvaluation() const {
+  return result_.eval_value.has_value() && last_eval_iter_ != work_.learner()->train_iter();
 }
 
 absl::Status RunLoop::Evaluate() {
@@ -268,13 +287,15 @@ void RunLoop::ShowStage(absl::string_view stage) {
 absl::Status RunLoop::SaveIfBest(const Evaluation& evaluation) {
   const absl::StatusOr<double> value = ValueOf(evaluation, config_.env().best_by());
   if (!value.ok()) {
-    return best_saved_.has_value() ? absl::OkStatus() : Annotate(value.status(), "env.best_by");
+    return result_.best.has_value() ? absl::OkStatus() : Annotate(value.status(), "env.best_by");
   }
   // The comparison is false for NaN, which is never the best.
-  const double before = best_saved_.value_or(-std::numeric_limits<double>::infinity());
+  const double before =
+      result_.best.has_value() ? result_.best->value : -std::numeric_limits<double>::infinity();
   if (!(*value > before)) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(SaveCheckpoint(played_.best));
-  best_saved_ = *value;
+  DING_RETURN_IF_ERROR(
+      SaveCheckpoint(played_.best, {{kBestField, absl::StrFormat("%.17g", *value)}}));
+  result_.best = {*value, work_.learner()->train_iter(), played_.best};
   return absl::OkStatus();
 }
 

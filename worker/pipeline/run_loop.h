@@ -3,7 +3,7 @@
 //
 //     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
 //               └────────────────────── stoppers ◄── progress ◄──────────────────────────────┘
-//     at the end: resume point, hooks (or ckpt_interrupt)
+//     at the end: resume point, evaluation after a budget, hooks (or ckpt_interrupt)
 //
 // About once a second the loop also copies the whole run in memory. If an interrupt comes in the
 // middle of a round or an evaluation that takes long, that copy is what the run saves: a run that
@@ -17,6 +17,10 @@
 // The best policy is the one with the highest mean. A confirmation takes the place of the
 // evaluation before it.
 //
+// A run that ends by a budget evaluates its last policy. The resume point has the state before that
+// evaluation, so that a run that goes on with a larger budget is as if it had had it from the
+// beginning. Only its best policy may be the one that this evaluation has found.
+//
 // If a round, an evaluation or a hook fails, the learner is saved as `ckpt_exception`, with the
 // parameters of the last complete iteration. Resume points are left as they are.
 //
@@ -27,6 +31,7 @@
 #define DING_WORKER_WORKER_PIPELINE_RUN_LOOP_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,8 +77,9 @@ class RunWork {
 
   // Called before the first round of a run that is not resumed.
   virtual absl::Status Begin() = 0;
-  // Evaluates by RunLoop::Evaluate(), if an evaluation is due.
-  virtual absl::Status EvaluateIfDue() = 0;
+  // Evaluates by RunLoop::Evaluate(), if an evaluation is due; at the end of the run, if the policy
+  // has not been evaluated.
+  virtual absl::Status EvaluateIfDue(bool at_end) = 0;
   // Whether an evaluation has ended the run for another reason than the mean return.
   virtual bool Stopped() const { return false; }
   virtual absl::Status Round() = 0;
@@ -148,7 +154,9 @@ class RunLoop {
   // Evaluates by playing, and confirms the result if it reaches the stop value. Each evaluation has
   // the same episodes, which differ from each other, so that results can be compared.
   absl::Status Evaluate();
-  absl::Status SaveCheckpoint(absl::string_view name);
+  // Whether the run evaluates by playing, but has not evaluated this policy.
+  bool LacksEvaluation() const;
+  absl::Status SaveCheckpoint(absl::string_view name) { return SaveCheckpoint(name, {}); }
   // Writes the metrics so far, so that others can read them. An error is a warning.
   void FlushMetrics();
 
@@ -160,17 +168,24 @@ class RunLoop {
 
  private:
   static constexpr char kInterrupted[] = "it was interrupted";
+  // A field of the best policy's checkpoint: the mean by which it was chosen.
+  static constexpr char kBestField[] = "best_mean";
 
   absl::Status RunToTheEnd(SerialResult* result);
   // Tells the sinks how the run ended.
   void DescribeEnd(const absl::Status& status);
   void WriteSpeed(bool at_end);
   absl::Status Loop();
+  // Evaluates the last policy, if a budget has ended the run. Saves the resume point before.
+  absl::Status EvaluateAtEnd();
   // If an env failed after this point of an earlier run, makes all envs begin other episodes: the
   // same ones would fail again.
   absl::Status LeaveFailedEpisodes();
-  // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
-  absl::Status SaveAfter(absl::Status error);
+  // The same with further fields of the manifest.
+  absl::Status SaveCheckpoint(absl::string_view name,
+                              const std::map<std::string, std::string>& fields);
+  // Saves ckpt_exception, notes it in the result, and returns `error`, also if it cannot be saved.
+  absl::Status SaveAfter(absl::Status error, SerialResult* result);
   // Ends the run for the reason `why`, unless it has one already. Does nothing if `why` is empty.
   void End(absl::string_view why);
   void EndInterrupted();
@@ -208,6 +223,8 @@ class RunLoop {
   std::vector<CheckpointComponent> ActingComponents();
   absl::Status SaveRunState(StateWriter* writer) const;
   absl::Status LoadRunState(StateReader* reader);
+  // Learns which policy the evaluation at the end of the run that is resumed has kept as the best.
+  void LoadBestOfEnd();
 
   const ExperimentConfig& config_;
   const SerialOptions& options_;
@@ -222,6 +239,8 @@ class RunLoop {
   // Whether the last attempt succeeded: the log has each outage once.
   bool has_resume_point_ = true;
   bool can_take_safe_points_ = true;
+  // Whether there is a resume point from before the evaluation at the end of the run.
+  bool has_end_point_ = false;
   bool logs_are_written_ = true;
   Timer since_safe_point_;
   absl::Duration safe_point_pause_;  // until the next one
@@ -235,7 +254,6 @@ class RunLoop {
   int64_t last_eval_iter_ = 0;
   SerialResult result_;
   std::optional<double> best_eval_;
-  std::optional<double> best_saved_;  // the mean by which the best policy was chosen
   int64_t confirmations_ = 0;         // those that were completed
   int64_t confirmed_eval_iter_ = -1;  // the evaluation that the last confirmation has judged
   StopperList stoppers_;

@@ -38,6 +38,7 @@ constexpr absl::Duration kSafePointPeriod = absl::Seconds(1);
 constexpr int kSafePointShare = 50;
 // Parts of the state of the run.
 constexpr char kConfirmations[] = "confirmations";
+constexpr char kBestIter[] = "best_saved_iter";
 constexpr char kStoppers[] = "stoppers";
 
 // The number in a field of a checkpoint; 0 if there is none.
@@ -120,17 +121,20 @@ absl::Status RunLoop::LeaveFailedEpisodes() {
   return work_.BeginOtherEpisodes(env_failures_);
 }
 
-absl::Status RunLoop::SaveAfter(absl::Status error) {
+absl::Status RunLoop::SaveAfter(absl::Status error, SerialResult* result) {
   env_failed_ = HasFailed(work_.collecting_envs()) || HasFailed(played_.envs);
   absl::Status saved = CallUser("the policy", [this] { return SaveCheckpoint(kException); });
   saved.Update(checkpoints_.Flush());
   DING_LOG_IF(WARNING, !saved.ok())
       << "the run failed, and not everything could be saved: " << saved.message();
+  if (saved.ok()) result->saved_as = kException;
   return error;
 }
 
-absl::Status RunLoop::SaveCheckpoint(absl::string_view name) {
+absl::Status RunLoop::SaveCheckpoint(absl::string_view name,
+                                     const std::map<std::string, std::string>& fields) {
   CheckpointInfo info = LearnerCheckpointInfo(*work_.learner());
+  info.fields.insert(fields.begin(), fields.end());
   DescribeRun(config_, work_.env_spec(), &info);
   if (env_failed_) {
     info.fields[kEnvFailuresField] = absl::StrCat(env_failures_ + 1);
@@ -227,8 +231,10 @@ absl::Status RunLoop::SaveRunState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteDouble("eval_value", result_.eval_value.value_or(0)));
   DING_RETURN_IF_ERROR(writer->WriteDouble("best_eval", best_eval_.value_or(0)));
   DING_RETURN_IF_ERROR(writer->WriteSpan<double>("eval_value_raw", result_.eval_value_raw));
-  DING_RETURN_IF_ERROR(writer->WriteInt("has_best_saved", best_saved_.has_value()));
-  DING_RETURN_IF_ERROR(writer->WriteDouble("best_saved", best_saved_.value_or(0)));
+  const BestEvaluation best = result_.best.value_or(BestEvaluation());
+  DING_RETURN_IF_ERROR(writer->WriteInt("has_best_saved", result_.best.has_value()));
+  DING_RETURN_IF_ERROR(writer->WriteDouble("best_saved", best.value));
+  DING_RETURN_IF_ERROR(writer->WriteInt(kBestIter, best.train_iter));
   DING_RETURN_IF_ERROR(writer->WriteInt(kConfirmations, confirmations_));
   DING_RETURN_IF_ERROR(writer->WriteInt("confirmed_eval_iter", confirmed_eval_iter_));
   const ReturnEstimate confirmation = result_.confirmation.value_or(ReturnEstimate());
@@ -254,12 +260,15 @@ absl::Status RunLoop::LoadRunState(StateReader* reader) {
   DING_RETURN_IF_ERROR(
       reader->ReadSpan<double>("eval_value_raw", absl::MakeSpan(result_.eval_value_raw)));
   if (!reader->Info(kConfirmations).ok()) {  // of a run from before there were any
-    best_saved_ = best_eval_;
+    if (best_eval_.has_value()) result_.best = {*best_eval_, -1, played_.best};
     return absl::OkStatus();
   }
   DING_ASSIGN_OR_RETURN(const int64_t has_best_saved, reader->ReadInt("has_best_saved"));
   DING_ASSIGN_OR_RETURN(const double best_saved, reader->ReadDouble("best_saved"));
-  if (has_best_saved != 0) best_saved_ = best_saved;
+  if (has_best_saved != 0) result_.best = {best_saved, -1, played_.best};
+  if (has_best_saved != 0 && reader->Info(kBestIter).ok()) {  // Older runs do not have it.
+    DING_ASSIGN_OR_RETURN(result_.best->train_iter, reader->ReadCount(kBestIter, /*least=*/-1));
+  }
   DING_ASSIGN_OR_RETURN(confirmations_, reader->ReadCount(kConfirmations));
   DING_ASSIGN_OR_RETURN(confirmed_eval_iter_,
                         reader->ReadCount("confirmed_eval_iter", /*least=*/-1));
@@ -283,6 +292,7 @@ absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {
   DING_RETURN_IF_ERROR(work_.LoadComponents(checkpoint));
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kRun,
                                      [this](StateReader* reader) { return LoadRunState(reader); }));
+  LoadBestOfEnd();
   const auto seconds = fields.find(kWallSecondsField);
   if (seconds != fields.end() && !absl::SimpleAtod(seconds->second, &earlier_seconds_)) {
     earlier_seconds_ = 0;
@@ -291,6 +301,23 @@ absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {
   DING_LOG(INFO) << "resumed at env step " << work_.env_step() << ", train iteration "
                  << work_.learner()->train_iter();
   return absl::OkStatus();
+}
+
+void RunLoop::LoadBestOfEnd() {
+  if (played_.best.empty()) return;
+  const absl::StatusOr<CheckpointReader> kept =
+      CheckpointReader::Open(absl::StrCat(options_.exp_dir, "/ckpt/", played_.best));
+  if (!kept.ok()) return;
+  const int64_t train_iter = work_.learner()->train_iter();
+  const auto mean = kept->info().fields.find(kBestField);
+  double value = 0;
+  if (mean == kept->info().fields.end() || !absl::SimpleAtod(mean->second, &value) ||
+      NumberIn(*kept, "train_iter") != train_iter) {
+    return;
+  }
+  if (!result_.best.has_value() || value > result_.best->value) {
+    result_.best = {value, train_iter, played_.best};
+  }
 }
 
 }  // namespace ding

@@ -263,9 +263,10 @@ absl::Status SerialPipeline::RandomCollect() {
   return collector_->ResetPolicy(collect_mode());
 }
 
-absl::Status SerialPipeline::EvaluateIfDue() {
-  if (!evaluator_->ShouldEval(learner_->train_iter())) return absl::OkStatus();
-  return loop_.Evaluate();
+absl::Status SerialPipeline::EvaluateIfDue(bool at_end) {
+  const bool due =
+      at_end ? loop_.LacksEvaluation() : evaluator_->ShouldEval(learner_->train_iter());
+  return due ? loop_.Evaluate() : absl::OkStatus();
 }
 
 absl::Status SerialPipeline::Round() {

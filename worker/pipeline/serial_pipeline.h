@@ -99,7 +99,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   int64_t position() const override { return env_step(); }
   const EnvSpec& env_spec() const override { return collector_env_->env_spec(); }
   absl::Status Begin() override;
-  absl::Status EvaluateIfDue() override;
+  absl::Status EvaluateIfDue(bool at_end) override;
   absl::Status Round() override;
   const EnvManager* collecting_envs() const override { return collector_env_.get(); }
   absl::Status BeginOtherEpisodes(int64_t number) override;

@@ -121,18 +121,20 @@ absl::Status SupervisedPipeline::Begin() {
   return CallUser("the learner", [&] { return learner_->CallHooks(HookPosition::kBeforeRun); });
 }
 
-absl::Status SupervisedPipeline::EvaluateIfDue() {
+absl::Status SupervisedPipeline::EvaluateIfDue(bool at_end) {
   const int64_t train_iter = learner_->train_iter();
-  if (metric_evaluator_->ShouldEval(train_iter)) {
+  if (at_end ? metric_iter_ != train_iter : metric_evaluator_->ShouldEval(train_iter)) {
     EvalOptions options;
     options.save_checkpoint = [this](absl::string_view name) { return loop_.SaveCheckpoint(name); };
     options.train_iter = train_iter;
     DING_RETURN_IF_ERROR(CallUser("the metric evaluator",
                                   [&] { return metric_evaluator_->Eval(options).status(); }));
+    metric_iter_ = train_iter;
     loop_.FlushMetrics();
   }
-  if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
-  return loop_.Evaluate();
+  if (evaluator_ == nullptr) return absl::OkStatus();
+  const bool due = at_end ? loop_.LacksEvaluation() : evaluator_->ShouldEval(train_iter);
+  return due ? loop_.Evaluate() : absl::OkStatus();
 }
 
 bool SupervisedPipeline::Stopped() const {

@@ -75,7 +75,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   int64_t position() const override { return learner_->train_iter(); }
   const EnvSpec& env_spec() const override { return env_spec_; }
   absl::Status Begin() override;
-  absl::Status EvaluateIfDue() override;
+  absl::Status EvaluateIfDue(bool at_end) override;
   bool Stopped() const override;
   absl::Status Round() override;
   std::vector<CheckpointComponent> Components() override;
@@ -92,6 +92,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   std::unique_ptr<ILearner> learner_;
   std::shared_ptr<const IMetric> metric_;
   std::unique_ptr<IMetricEvaluator> metric_evaluator_;
+  int64_t metric_iter_ = -1;  // at which metric_evaluator_ has evaluated last; -1: not yet
   std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env
   std::unique_ptr<ISerialEvaluator> confirmer_;  // null: there is no env, or nothing is confirmed
   RunLoop loop_;

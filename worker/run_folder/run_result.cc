@@ -69,6 +69,11 @@ std::string SummaryOf(const nlohmann::json& result) {
     absl::StrAppend(&text, "  last evaluation: ", NumberAt(result, "eval_value"), " in ",
                     returns->size(), " episodes\n");
   }
+  if (const auto found = result.find("best"); found != result.end()) {
+    absl::StrAppend(&text, "  best evaluation: ", NumberAt(*found, "value"), " at train iteration ",
+                    NumberAt(*found, "train_iter"), ", kept as ", found->value("checkpoint", ""),
+                    "\n");
+  }
   if (const auto found = result.find("confirmation"); found != result.end()) {
     absl::StrAppend(&text, "  confirmation: ", NumberAt(*found, "mean"), " in ",
                     NumberAt(*found, "episodes"), " fresh episodes\n");
@@ -85,6 +90,13 @@ std::string ToJson(const RunResult& result) {
   nlohmann::ordered_json json;
   AddProgress(result, &json);
   json["why"] = result.why;
+  if (result.best.has_value()) {
+    const BestEvaluation& best = *result.best;
+    json["best"] = {
+        {"value", best.value},
+        {"train_iter", best.train_iter < 0 ? nlohmann::json() : nlohmann::json(best.train_iter)},
+        {"checkpoint", best.checkpoint}};
+  }
   if (!result.unsaved.empty()) json["unsaved"] = result.unsaved;
   if (result.confirmation.has_value()) {
     json["confirmation"] = {{"episodes", result.confirmation->episodes},

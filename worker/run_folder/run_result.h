@@ -24,6 +24,13 @@ struct PolicyResult {
   std::vector<double> eval_value_raw;
 };
 
+// The best evaluation of a run.
+struct BestEvaluation {
+  double value = 0;         // the number by which evaluations are compared
+  int64_t train_iter = -1;  // of the policy that was evaluated; -1: unknown
+  std::string checkpoint;   // the name of the checkpoint that holds this policy
+};
+
 struct RunResult {
   bool stop = false;    // the stop value was reached
   std::string why;      // why the run ended
@@ -33,6 +40,7 @@ struct RunResult {
   // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  std::optional<BestEvaluation> best;
   // The last confirmation of a stop value that an evaluation had reached; none if there was none.
   std::optional<ReturnEstimate> confirmation;
   NamedValues metric;  // of the last evaluation on held-out data; empty: none
@@ -47,7 +55,7 @@ struct RunResult {
 };
 
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
-// null; "unsaved", "confirmation", "metric", "collecting_seconds" and "policies" are left out if
+// null; "best", "unsaved", "confirmation", "metric", "collecting_seconds" and "policies" are left out if
 // there are none.
 std::string ToJson(const RunResult& result);
 

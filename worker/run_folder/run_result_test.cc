@@ -41,6 +41,19 @@ TEST(RunResultTest, HasWhatIsNotSavedIfThereIsSomething) {
   EXPECT_NE(json.find(R"("unsaved":"the disk is full")"), std::string::npos) << json;
 }
 
+TEST(RunResultTest, HasTheBestEvaluationIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("best"), std::string::npos);
+  result.best = {199.5, 600, "ckpt_best"};
+  std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("best":{"value":199.5,"train_iter":600,"checkpoint":"ckpt_best"})"),
+            std::string::npos)
+      << json;
+  result.best->train_iter = -1;
+  json = ToJson(result);
+  EXPECT_NE(json.find(R"("train_iter":null,"checkpoint":"ckpt_best"})"), std::string::npos) << json;
+}
+
 TEST(RunResultTest, HasTheConfirmationIfThereIsOne) {
   RunResult result;
   EXPECT_EQ(ToJson(result).find("confirmation"), std::string::npos);
@@ -99,6 +112,7 @@ TEST(RunResultTest, ResultText_OnATerminal_IsASummaryWithCommands) {
   result.wall_seconds = 1.5;
   result.eval_value = 200;
   result.eval_value_raw = {199, 201};
+  result.best = {200, 40, "ckpt_best"};
   result.confirmation = ReturnEstimate{100, 199.5, 0.5};
   const std::string json = ToJson(result);
   EXPECT_EQ(ResultText(json, "my run", /*on_terminal=*/false),
@@ -108,6 +122,7 @@ TEST(RunResultTest, ResultText_OnATerminal_IsASummaryWithCommands) {
       "the run is over: env.stop_value 200 was reached\n"
       "  1080 env steps, 40 train iterations, 1.5 s\n"
       "  last evaluation: 200 in 2 episodes\n"
+      "  best evaluation: 200 at train iteration 40, kept as ckpt_best\n"
       "  confirmation: 199.5 in 100 fresh episodes\n"
       "  folder: my run\n";
   EXPECT_EQ(ResultText(json, "my run", /*on_terminal=*/true), summary);
