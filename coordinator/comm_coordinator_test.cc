@@ -462,6 +462,26 @@ TEST_F(CommCoordinatorTest, LimitsTheLogLinesAboutStrangers) {
   EXPECT_THAT(lines[0], HasSubstr("cannot parse 3 bytes as a message"));
 }
 
+TEST_F(CommCoordinatorTest, APeerThatLeavesWithoutAWordIsNotReported) {
+  Mutex mutex;
+  std::vector<std::string> lines;
+  options_.report = [&](const std::string& line) {
+    MutexLock lock(&mutex);
+    lines.push_back(line);
+  };
+  Start();
+  for (int i = 0; i < 3; ++i) {
+    const std::unique_ptr<Connection> silent = transport_.Connect(kAddress, kLong).value();
+  }
+  // The server looks at the peers in the order in which they have come.
+  const std::unique_ptr<Session> raw = RawSession();
+  EXPECT_THAT(raw->Send("\xff\xff\xff", kLong), IsOk());
+  EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted));
+  comm_->Close("over");
+  MutexLock lock(&mutex);
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("cannot parse 3 bytes as a message")));
+}
+
 TEST_F(CommCoordinatorTest, AnInvalidMessageDisconnectsTheWorkerWithTheReason) {
   std::vector<std::string> told;
   options_.on_worker_lost = [&told](const Hello& hello, const absl::Status& why) {

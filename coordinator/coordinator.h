@@ -111,7 +111,8 @@ class Coordinator : public WorkerHandler {
     double min_return = -std::numeric_limits<double>::infinity();
     double max_return = std::numeric_limits<double>::infinity();
     // After this time without progress a learner is reported as stalled, in the log and in
-    // RunStatus.
+    // RunStatus; before its first iteration after six times as long. A learner that waits for rows
+    // is not while envs are stepped.
     absl::Duration stall_timeout = absl::Seconds(10);
     // Bounds on the rows drawn per row pushed, for each buffer
     // (docs/reference/parallel_learning.md). Not set: no bounds.

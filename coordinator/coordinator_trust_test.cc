@@ -532,6 +532,7 @@ TEST_F(TrustTest, TasksThatFailForAllWorkersEndTheRun) {
 
 TEST_F(TrustTest, ALearnerThatMakesNoProgressStalls) {
   StartTraining();
+  Handle(kLearner, Info(learner_.task_id(), 4));
   Handle(kLearner, Info(learner_.task_id(), 5));
   Advance(absl::Seconds(9));
   EXPECT_FALSE(StatusOf(kLearner).has_stalled_seconds());
@@ -553,6 +554,34 @@ TEST_F(TrustTest, ALearnerThatMakesNoProgressStalls) {
   demand.mutable_learner_demand()->set_train_iter(7);
   Handle(kLearner, demand);
   EXPECT_FALSE(StatusOf(kLearner).has_stalled_seconds());
+}
+
+TEST_F(TrustTest, ALearnerMayTakeLongerForItsFirstIteration) {
+  StartTraining();
+  Handle(kLearner, Info(learner_.task_id(), 5));
+  Advance(absl::Seconds(59));
+  EXPECT_FALSE(StatusOf(kLearner).has_stalled_seconds());
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(StatusOf(kLearner).stalled_seconds(), 60);
+}
+
+TEST_F(TrustTest, ALearnerThatWaitsForRowsDoesNotStallWhileEnvsAreStepped) {
+  StartTraining();
+  Handle(kLearner, Info(learner_.task_id(), 4));
+  Handle(kLearner, Info(learner_.task_id(), 5));
+  Handle(kLearner, Demand(learner_.task_id(), 1, 4));
+  WorkerMessage progress;
+  progress.mutable_collector_data()->set_task_id(collector_.task_id());
+  for (int steps = 1; steps <= 5; ++steps) {
+    Advance(absl::Seconds(8));
+    progress.mutable_collector_data()->mutable_progress()->set_cur_step(steps);
+    Handle(kCollector, progress);
+    EXPECT_FALSE(StatusOf(kLearner).has_stalled_seconds());
+  }
+  Advance(absl::Seconds(8));
+  Handle(kCollector, progress);
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(StatusOf(kLearner).stalled_seconds(), 50) << "the steps do not grow any more";
 }
 
 }  // namespace

@@ -203,9 +203,8 @@ absl::Duration TimeToNextEvent(const RunState& run) {
   wait = std::min(wait, TimeToAskStoppers(run));
   for (const auto& [id, buffer] : run.buffers) {
     if (!buffer->learner().has_value()) continue;
-    const RunningTask& task = *run.workers.Find(*buffer->learner())->task;
-    if (task.stalls) continue;
-    wait = std::min(wait, run.options.stall_timeout - run.Elapsed(task.progress_nanos));
+    const Worker& learner = *run.workers.Find(*buffer->learner());
+    if (!learner.task->stalls) wait = std::min(wait, TimeToStall(run, learner));
   }
   if (!run.held.empty()) wait = std::min(wait, kRetryPeriod);
   if (run.records.keeps()) wait = std::min(wait, kWritePeriod - run.Elapsed(run.written_nanos));

@@ -199,13 +199,23 @@ void NoteProgress(RunState* run, int64_t iter, Worker* learner) {
   task->progress_nanos = run->now();
 }
 
+absl::Duration TimeToStall(const RunState& run, const Worker& learner) {
+  // Before its first iteration, collectors start and collect the first rows.
+  constexpr int kFirstIteration = 6;
+  const RunningTask& task = *learner.task;
+  const bool has_trained = task.newest_iter > task.first_iter;
+  const int64_t since = learner.waits_for.empty() ? task.progress_nanos
+                                                  : std::max(task.progress_nanos, run.played_nanos);
+  return run.options.stall_timeout * (has_trained ? 1 : kFirstIteration) - run.Elapsed(since);
+}
+
 void NoteStalls(RunState* run) {
   for (const auto& [buffer_id, buffer] : run->buffers) {
     Worker* const learner = run->LearnerOf(*buffer);
     if (learner == nullptr) continue;
     RunningTask& task = *learner->task;
+    if (task.stalls || TimeToStall(*run, *learner) > absl::ZeroDuration()) continue;
     const absl::Duration since = run->Elapsed(task.progress_nanos);
-    if (task.stalls || since < run->options.stall_timeout) continue;
     task.stalls = true;
     const std::string& waits_for =
         learner->waits_for.empty() ? learner->stalled : learner->waits_for;

@@ -315,6 +315,7 @@ absl::StatusOr<Tried> TryData(RunState* run, Worker* sender, const CollectorData
 
 void CountSteps(RunState* run, int64_t steps, int64_t rows, RunningTask* task) {
   const int64_t before = task->StepsWith(task->rows);
+  if (steps > task->steps) run->played_nanos = run->now();
   task->steps = std::max(task->steps, steps);
   task->rows = rows;
   const int64_t added = task->StepsWith(rows) - before;

@@ -257,6 +257,7 @@ struct RunState {
   int64_t lockstep_rounds = 0;
   bool retry_held = false;    // an event may have made room
   int64_t retried_nanos = 0;  // when waiting data were tried last
+  int64_t played_nanos = 0;   // when the steps of a collecting task or an evaluation grew last
   Effects effects;            // of the events that were applied; the driver takes them
 };
 

@@ -93,6 +93,9 @@ absl::Status HandleBadChunks(RunState* run, Worker* worker, const BadChunks& bad
 // Notes the train iteration that a message of a learner has named.
 void NoteProgress(RunState* run, int64_t iter, Worker* learner);
 void NoteStalls(RunState* run);
+// The time after which this learner counts as stalled; at most 0: it does. A learner that waits for
+// rows does not stall while envs are stepped, and the first iteration may take longer.
+absl::Duration TimeToStall(const RunState& run, const Worker& learner);
 
 // In operators.cc.
 absl::StatusOr<std::string> CarryOut(RunState* run, const OperatorRequest& request);

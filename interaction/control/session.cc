@@ -281,6 +281,7 @@ bool Session::Drain() {
   }
   MutexLock lock(&mutex_);
   CheckLease();
+  has_heard_ |= !frames.empty();
   for (std::string& frame : frames) {
     if (status_.ok()) TakeFrame(std::move(frame));
   }
@@ -400,6 +401,11 @@ bool Session::exhausted() {
   MutexLock lock(&mutex_);
   CheckLease();
   return !status_.ok() && inbox_.empty();
+}
+
+bool Session::has_heard() const {
+  MutexLock lock(&mutex_);
+  return has_heard_;
 }
 
 absl::Status Session::status() const {

@@ -175,6 +175,9 @@ class Session {
   // Does the same without waiting. Close() must be called later; the destructor also calls it.
   void BeginClose(absl::string_view reason);
 
+  // Whether the peer has ever sent something.
+  bool has_heard() const;
+
   // Sets the lease, at least kMinSessionLease. A joining worker learns it from the other side.
   void set_lease(absl::Duration lease);
 
@@ -249,6 +252,7 @@ class Session {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Duration lease_ ABSL_GUARDED_BY(mutex_);
+  bool has_heard_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration heard_
       ABSL_GUARDED_BY(mutex_);  // when the last frame came, by the clock of the lease
   absl::Duration period_

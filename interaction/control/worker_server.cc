@@ -376,6 +376,8 @@ absl::Status WorkerServer::Handle(Peer* peer, WorkerMessage message) {
 }
 
 void WorkerServer::TellLost(const Peer& peer, const absl::Status& why) {
+  // Like an operator who no longer waits for the connection.
+  if (absl::IsUnavailable(why) && !peer.session->has_heard()) return;
   if (peer.state != Peer::State::kServed) {
     return Report(absl::StrCat("refused ", peer.session->peer(), ": ", why.message()));
   }
