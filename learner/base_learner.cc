@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/check.h"
@@ -170,7 +171,10 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
   priority_info_.reset();
   const absl::Status status = CallUser("Learn()", [&] { return Learn(data, settings, &steps_); });
   if (!status.ok()) {
-    return Annotate(status, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
+    const std::string iteration = absl::StrCat("train iteration ", train_iter_ + 1);
+    // Most policies say it themselves.
+    const bool said = absl::StrContains(status.message(), absl::StrCat(iteration, ": "));
+    return Annotate(status, said ? deps_.name : absl::StrCat(deps_.name, ": ", iteration));
   }
   if (!steps_.empty()) {
     timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));

@@ -177,6 +177,8 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   policy_.next_error = absl::InternalError("loss is nan");
   EXPECT_THAT(learner->Train(MakeBatch(3)), IsInternal("learner: train iteration 2: loss is nan"));
   EXPECT_EQ(learner->train_iter(), 1);
+  policy_.next_error = absl::InternalError("dqn, train iteration 2: loss is nan");
+  EXPECT_EQ(learner->Train(MakeBatch(3)).message(), "learner: dqn, train iteration 2: loss is nan");
 
   learner->RegisterHook(std::make_shared<FunctionHook>(
       HookPosition::kAfterIter,
