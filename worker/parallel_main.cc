@@ -30,6 +30,7 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/policy_defaults.h"
+#include "ding_worker/worker/config/run_budget.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/coordination/parallel_run.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
@@ -357,6 +358,10 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   if (coordinates && !FLAGS_prepared && !config->system().derived().empty()) {
     std::fprintf(stderr, "what the config leaves to a run in several processes:\n  %s\n",
                  absl::StrJoin(config->system().derived(), "\n  ").c_str());
+  }
+  if (coordinates && !FLAGS_prepared) {
+    const std::string endless = EndlessRunWarning(*config);
+    if (!endless.empty()) std::fprintf(stderr, "%s\n", endless.c_str());
   }
   if (FLAGS_role == "all") return StartAll(*config, &transport);
   if (coordinates) return Coordinate(*config, &deadline, &transport);

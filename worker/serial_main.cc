@@ -23,6 +23,7 @@
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/policy_defaults.h"
+#include "ding_worker/worker/config/run_budget.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/supervised_pipeline.h"
@@ -182,16 +183,36 @@ void EndInTheMiddle(const ExperimentConfig& config, RunFolder* folder, Progress*
   if (!reported.ok()) ReportFailure(reported);
 }
 
+// Says what a run that failed has saved, and how to begin with it.
+void ExplainFailure(const std::string& exp_dir, const SerialResult& result) {
+  if (result.saved_as.empty()) return;
+  const std::string path = JoinPath(JoinPath(exp_dir, "ckpt"), result.saved_as);
+  std::fprintf(stderr,
+               "failed at env step %lld; the policy of train iteration %lld is saved in %s\n"
+               "a new run can begin with it: --set policy.learn.learner.hook.load_ckpt_before_run="
+               "%s\n",
+               static_cast<long long>(result.env_step), static_cast<long long>(result.train_iter),
+               path.c_str(), ShellWord(path).c_str());
+}
+
+void Tell(const std::string& sentence) {
+  if (!sentence.empty()) std::fprintf(stderr, "%s\n", sentence.c_str());
+}
+
 absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
                          std::optional<Progress>* progress, InterruptDeadline* deadline,
                          Pipeline* pipeline) {
   std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
+  Tell(EndlessRunWarning(config));
   progress->emplace(MakeProgressOptions(config, *pipeline));
   deadline->Enter([&] { EndInTheMiddle(config, folder, &**progress, pipeline); });
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
   (*progress)->Finish();
-  if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
+  if (!status.ok()) {
+    DING_LOG(INFO) << "the run failed: " << status.message();
+    ExplainFailure(folder->path(), serial);
+  }
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   const absl::Status reported = status.ok() ? Report(config, folder, serial) : status;
@@ -294,6 +315,8 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
     std::fprintf(stderr, "resuming at %s %lld\n",
                  IsSupervised(config) ? "train iteration" : "env step",
                  static_cast<long long>(point->position));
+    const ProgressState at = pipeline->progress();
+    Tell(SpentBudgets(config, at.env_step, at.train_iter));
   } else {
     std::fprintf(stderr, "%s has no resume point: beginning anew%s\n", exp_dir.c_str(),
                  aside.empty() ? "" : absl::StrCat("; its checkpoints are now in ", aside).c_str());

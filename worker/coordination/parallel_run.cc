@@ -24,6 +24,7 @@
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/run_budget.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/coordination/best_checkpoints.h"
 #include "ding_worker/worker/coordination/parallel_run_data.h"
@@ -115,6 +116,11 @@ absl::Status Run::Start(Transport* transport) {
                                                 comm_.get(), data_.journal(), by_hand));
   DING_LOG_IF(WARNING, by_hand && parts_.coordinator->status().incarnation() == 1)
       << "the run in '" << folder->path() << "' had not begun: it begins now";
+  if (by_hand) {
+    const RunStatus before = parts_.coordinator->status();
+    const std::string spent = SpentBudgets(config_, before.envstep(), before.train_iter());
+    DING_LOG_IF(WARNING, !spent.empty()) << spent;
+  }
   parts_.coordinator->Start();
   DING_RETURN_IF_ERROR(comm_->Start(parts_.coordinator.get()));
   DING_RETURN_IF_ERROR(folder->WriteText(run_files::kAddress, comm_->address()));

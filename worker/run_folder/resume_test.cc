@@ -440,6 +440,21 @@ class OpponentResumeTest : public SelfPlayResumeTest {
 
 TEST_F(OpponentResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
+TEST_F(ResumeTest, ARunThatFailsSaysWhatItHasSaved) {
+  settings_ = {"policy.learn.learner.hook.load_ckpt_before_run=/no/checkpoint"};
+  ASSERT_EQ(Run(Fresh("run")), 1);
+  EXPECT_THAT(Output(),
+              AllOf(HasSubstr("the policy of train iteration 0 is saved in"),
+                    HasSubstr("load_ckpt_before_run=" + Path("run/ckpt/ckpt_exception"))));
+}
+
+TEST_F(ResumeTest, ABudgetThatIsUsedUpIsNamed) {
+  ASSERT_EQ(Run(Fresh("run")), 0) << Output();
+  ASSERT_EQ(Run(Resumed("run")), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("max_train_iter is 600, and the run has reached 600 before: "
+                                  "--max_train_iter=N with a larger number lets it go on"));
+}
+
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
   int half_written = 0;
