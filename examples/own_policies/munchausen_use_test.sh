@@ -5,6 +5,11 @@ cd "$(dirname "$0")"  # beside the folders of the algorithms
 ding_worker=$TEST_SRCDIR/ding_worker
 fail() { printf '%s\n' "$@" >&2; exit 1; }
 
+echo 'env { type: "CartPole-v0" } policy { type: "munchausen" }' >"$TEST_TMPDIR/bare.textproto"
+munchausen/train --config="$TEST_TMPDIR/bare.textproto" --print_config >"$TEST_TMPDIR/printed"
+grep -q 'update_per_collect: 8  # default of munchausen: SB3 zoo' "$TEST_TMPDIR/printed" ||
+  fail "it has no defaults of dqn:" "$(cat "$TEST_TMPDIR/printed")"
+
 settings=(--config=munchausen/munchausen.textproto --seed=4 --max_env_step=3000 --set=env.stop_value=1000
   --set=resume.period_seconds=0 --set=resume.period_rounds=5)
 whole=$TEST_TMPDIR/whole

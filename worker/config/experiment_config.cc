@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,9 @@
 #include "ding_worker/worker/config/text_parser.h"
 #include "ding_worker/worker/config/type_choices.h"
 #include "ding_worker/worker/serial_registry.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace ding {
 namespace {
@@ -280,6 +284,46 @@ void ClearSharedValues(ExperimentConfig* config) {
   policy.mutable_eval()->mutable_evaluator()->clear_stop_value();
 }
 
+// Gives the policy its params if it has none, so that their defaults are in the config, too.
+void AddPolicyParams(ExperimentConfig* config) {
+  PolicySection& policy = *config->mutable_policy();
+  if (policy.has_params()) return;
+  const auto taken = FindParamsMessage(
+      policy, *PolicySection::descriptor()->FindFieldByNumber(PolicySection::kParamsFieldNumber));
+  if (!taken.ok() || *taken == nullptr) return;  // It is unknown, or takes none.
+  policy.mutable_params()->PackFrom(*NewMessage(**taken));
+}
+
+// Adds the fields of params that are out of their ranges, so that they are reported with all other
+// problems. `path` is that of `message`, and is empty or ends with a dot.
+void CheckRangesOfParams(const google::protobuf::Message& message, const std::string& path,
+                         std::vector<std::string>* problems) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const auto* const field : fields) {
+    if (field->message_type() == nullptr || field->is_map()) continue;
+    const bool is_list = field->is_repeated();
+    const int count = is_list ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const google::protobuf::Message& inner =
+          is_list ? reflection.GetRepeatedMessage(message, field, i)
+                  : reflection.GetMessage(message, field);
+      const std::string place =
+          absl::StrCat(path, field->name(), is_list ? absl::StrCat("[", i, "].") : ".");
+      const auto* const any = dynamic_cast<const google::protobuf::Any*>(&inner);
+      if (any == nullptr) {
+        CheckRangesOfParams(inner, place, problems);
+        continue;
+      }
+      const absl::StatusOr<std::unique_ptr<google::protobuf::Message>> params = UnpackAny(*any);
+      if (!params.ok()) continue;  // The factory refuses it.
+      CheckRanges(**params, place, problems);
+      CheckRangesOfParams(**params, place, problems);
+    }
+  }
+}
+
 absl::Status ConfigError(absl::string_view source, const std::vector<std::string>& problems) {
   return absl::InvalidArgumentError(absl::StrCat(source, " has ", problems.size(), " problem",
                                                  problems.size() == 1 ? "" : "s", ":\n  ",
@@ -291,6 +335,7 @@ absl::Status ConfigError(absl::string_view source, const std::vector<std::string
 std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   Checker check;
   CheckRanges(config, "", check.problems());
+  CheckRangesOfParams(config, "", check.problems());
   // It is the name of a folder, and stands in logs and metrics.
   if (const std::string shown = PrintableUtf8(config.exp_name()); shown != config.exp_name()) {
     check.Report("exp_name", absl::StrCat("'", shown, "'"),
@@ -339,6 +384,7 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
   }
   for (std::string& problem : ApplyPolicyDefaults(&config)) problems.push_back(std::move(problem));
   ShareAmongSections(&config, &problems);
+  AddPolicyParams(&config);
   FillInDefaults(&config);
   for (std::string& problem : FindWrongParams(config)) problems.push_back(std::move(problem));
   // Fields that could not be parsed are missing now; this is not a problem of its own.

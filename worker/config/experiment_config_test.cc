@@ -88,6 +88,19 @@ typo: 3)",
                 HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
 }
 
+TEST(ExperimentConfigTest, RangesOfParams_AreReportedWithAllOtherProblems) {
+  EXPECT_THAT(
+      Parse(kMinimal,
+            {"policy.nstep=0", "policy.params.learning_rate=-1", "policy.params.grad_clip_norm=-2",
+             "stopper=[{type:\"no_improvement\" "
+             "params{[type.googleapis.com/ding.NoImprovementParams]{evaluations:0}}}]"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("policy.nstep is 0"),
+                     HasSubstr("policy.params.learning_rate is -1, expected at least 0"),
+                     HasSubstr("policy.params.grad_clip_norm is -2, expected at least 0"),
+                     HasSubstr("stopper[0].params.evaluations is 0, expected at least 1"))));
+}
+
 TEST(ExperimentConfigTest, FieldsOfParallelRunsHaveRangesInAnyRun) {
   EXPECT_THAT(Parse("", {"policy.learn.max_data_age=-1", "policy.collect.collector.collector_num=0",
                          "policy.learn.data_timeout=0", "system.coordinator.lease_seconds=0.01"}),

@@ -173,11 +173,24 @@ std::vector<std::string> Apply(const std::vector<PolicyDefault>& defaults, Actio
 std::vector<PolicyDefault> ListPolicyDefaults(absl::string_view type) {
   const absl::StatusOr<const char*> text = PolicyDefaultsRegistry().Find(type);
   std::vector<PolicyDefault> defaults;
+  constexpr absl::string_view kParams = "policy.params";
   ActionKind actions = ActionKind::kAny;
   for (absl::string_view line : absl::StrSplit(text.ok() ? *text : "", '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (line == "[discrete]") actions = ActionKind::kDiscrete;
     if (line == "[continuous]") actions = ActionKind::kContinuous;
+    if (absl::ConsumePrefix(&line, "[as ")) {
+      const std::pair<absl::string_view, absl::string_view> base =
+          absl::StrSplit(absl::StripSuffix(line, "]"), absl::MaxSplits(": ", 1));
+      if (base.first == type) continue;
+      for (PolicyDefault& default_of_base : ListPolicyDefaults(base.first)) {
+        if (IsWithinField(default_of_base.path, kParams)) {
+          default_of_base.path.replace(0, kParams.size(), std::string(base.second));
+        }
+        defaults.push_back(std::move(default_of_base));
+      }
+      continue;
+    }
     if (line.empty() || line[0] == '[') continue;
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(line, absl::MaxSplits("  # ", 1));

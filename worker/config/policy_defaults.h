@@ -14,6 +14,10 @@
 //                     policy.random_collect_size and policy.eval.evaluator.eval_freq hold together,
 //                     unless the config sets an amount, unroll_len, update_per_collect or data_set
 //
+// A line "[as ppo: policy.params.ppo]" of a registration stands for all lines of ppo. It is for a
+// policy that is made from ppo, and has the params of ppo in the field `ppo` of its own. Lines
+// behind it replace them.
+//
 // Threads: thread-safe (pure functions, and the registries, which are thread-safe).
 #ifndef DING_WORKER_WORKER_CONFIG_POLICY_DEFAULTS_H_
 #define DING_WORKER_WORKER_CONFIG_POLICY_DEFAULTS_H_

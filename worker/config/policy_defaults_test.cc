@@ -4,10 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -27,6 +32,17 @@ using testing::SizeIs;
 // A policy of one's own whose defaults are wrong.
 DING_REGISTER(PolicyDefaultsRegistry(), "random", "policy.params.nothing=1  # nowhere",
               "a field that does not exist");
+
+// A policy that is made from bc, and has its params in the field `dqn` of its own.
+DING_REGISTER(
+    PolicyRegistry(), "based_on_bc",
+    [](const PolicyConfig&, const C51Config&,
+       const PolicyContext&) -> absl::StatusOr<std::unique_ptr<Policy>> {
+      return absl::UnimplementedError("for its config only");
+    },
+    "for the test");
+DING_REGISTER(PolicyDefaultsRegistry(), "based_on_bc",
+              "[as bc: policy.params.dqn]\npolicy.learn.batch_size=7  # mine", "those of bc");
 
 ExperimentConfig Parse(const std::string& env, const std::string& policy,
                        const std::vector<std::string>& settings = {}) {
@@ -112,9 +128,34 @@ TEST(PolicyDefaultsTest, ResolvedConfig_StaysAsItIs) {
   ExperimentConfig saved = Parse("CartPole-v1", "type: \"ppo\"");
   saved.mutable_policy()->clear_params();
   saved.mutable_policy()->mutable_collect()->set_n_sample(8);
-  const std::string text = PrintTextConfig(saved);
-  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again, ParseExperimentConfig(text, "saved", {}));
-  EXPECT_EQ(PrintTextConfig(again), text);
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again,
+                            ParseExperimentConfig(PrintTextConfig(saved), "saved", {}));
+  PpoConfig params;
+  FillInDefaults(&params);
+  saved.mutable_policy()->mutable_params()->PackFrom(params);
+  EXPECT_EQ(PrintTextConfig(again), PrintTextConfig(saved));
+}
+
+TEST(PolicyDefaultsTest, TypesAlone_ThePrintedConfigHasAllParams) {
+  for (const std::string& type : PolicyDefaultsRegistry().Names()) {
+    if (type == "random") continue;
+    const auto config = ParseExperimentConfig(
+        absl::StrCat("env { type: \"CartPole-v1\" } policy { type: \"", type, "\" }"), "test", {});
+    ASSERT_THAT(config, IsOk());
+    const std::string text = PrintTextConfig(*config);
+    EXPECT_THAT(text, HasSubstr("learning_rate: ")) << type;
+    DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again,
+                              ParseExperimentConfig(text, "saved", {}));
+    EXPECT_EQ(PrintTextConfig(again), text);
+  }
+}
+
+TEST(PolicyDefaultsTest, PolicyMadeFromAnother_HasItsDefaults) {
+  const std::string text = PrintConfigWithSources(Parse("CartPole-v1", "type: \"based_on_bc\""));
+  EXPECT_THAT(text, HasSubstr("activation: TANH  # default of based_on_bc: SB3, MlpPolicy\n"));
+  EXPECT_THAT(text, HasSubstr("batch_size: 7  # default of based_on_bc: mine\n"));
+  const auto params = ParamsOf<C51Config>(Parse("CartPole-v1", "type: \"based_on_bc\""));
+  EXPECT_THAT(params.dqn().model().encoder_hidden_size(), SizeIs(2));
 }
 
 TEST(PolicyDefaultsTest, WithoutAnEnvThatCanBeMade_TheEnvIsTheProblem) {

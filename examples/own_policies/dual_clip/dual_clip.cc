@@ -45,6 +45,8 @@ DING_REGISTER(ding::PolicyRegistry(), "dual_clip", Create,
               "PPO with a dual clip; discrete and continuous actions");
 DING_REGISTER(ding::ActorDescriberRegistry(), "dual_clip",
               ding::DescriberOf(ding::DescribePpoActor, &DualClipConfig::ppo), "as ppo");
+DING_REGISTER(ding::PolicyDefaultsRegistry(), "dual_clip", "[as ppo: policy.params.ppo]",
+              "those of ppo");
 
 }  // namespace
 }  // namespace dual_clip

@@ -61,6 +61,8 @@ absl::StatusOr<std::unique_ptr<ding::Policy>> Create(const ding::PolicyConfig& p
 DING_REGISTER(ding::PolicyRegistry(), "huber_td3", Create, "TD3 with a loss of its own");
 DING_REGISTER(ding::ActorDescriberRegistry(), "huber_td3",
               ding::DescriberOf(ding::DescribeTd3Actor, &HuberTd3Config::td3), "as td3");
+DING_REGISTER(ding::PolicyDefaultsRegistry(), "huber_td3", "[as td3: policy.params.td3]",
+              "those of td3");
 
 }  // namespace
 }  // namespace huber_td3

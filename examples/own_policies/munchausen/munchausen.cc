@@ -93,6 +93,8 @@ DING_REGISTER(ding::PolicyRegistry(), "munchausen", Create,
               "Munchausen-DQN: the log-policy is a part of the reward; discrete actions");
 DING_REGISTER(ding::ActorDescriberRegistry(), "munchausen",
               ding::DescriberOf(ding::DescribeQActor, &MunchausenConfig::dqn), "as dqn");
+DING_REGISTER(ding::PolicyDefaultsRegistry(), "munchausen", "[as dqn: policy.params.dqn]",
+              "those of dqn");
 
 }  // namespace
 }  // namespace munchausen

@@ -41,6 +41,8 @@ DING_REGISTER(ding::PolicyRegistry(), "tsallis", Create,
               "SAC with the entropy of Tsallis; continuous actions");
 DING_REGISTER(ding::ActorDescriberRegistry(), "tsallis",
               ding::DescriberOf(ding::DescribeSacActor, &TsallisConfig::sac), "as sac");
+DING_REGISTER(ding::PolicyDefaultsRegistry(), "tsallis", "[as sac: policy.params.sac]",
+              "those of sac");
 
 }  // namespace
 }  // namespace tsallis
