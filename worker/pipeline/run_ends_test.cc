@@ -248,8 +248,9 @@ TEST_F(RunEndsTest, ABudget_TheLastPolicyIsEvaluated) {
     EXPECT_THAT(evaluated, testing::ElementsAre(0, 10, 20, result.train_iter)) << budget;
     ASSERT_TRUE(result.best.has_value());
     EXPECT_EQ(result.best->checkpoint, "ckpt_best");
-    EXPECT_EQ(Bytes(budget, "ckpt_best", "model"),
-              Bytes(budget, absl::StrCat("iteration_", result.best->train_iter), "model"));
+    DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader best,
+                              CheckpointReader::Open(Checkpoint(budget, "ckpt_best")));
+    EXPECT_EQ(best.info().fields.at("train_iter"), absl::StrCat(result.best->train_iter));
     // The run has ended: it is evaluated once more, with the same result.
     DING_ASSERT_OK_AND_ASSIGN(const SerialResult again, Run(budget, {budget, hook}));
     EXPECT_EQ(again.eval_value_raw, result.eval_value_raw);
