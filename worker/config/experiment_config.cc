@@ -96,9 +96,11 @@ class Checker {
           path, " is missing; this program has: ", absl::StrJoin(registry.Names(), ", ")));
     } else if (const absl::Status status = registry.Find(name).status(); !status.ok()) {
       const std::string near = NearestType(registry.Names(), name);
-      problems_.push_back(
-          absl::StrCat(path, ": ", status.message(),
-                       near.empty() ? "" : absl::StrCat("; did you mean '", near, "'?")));
+      problems_.push_back(absl::StrCat(
+          path, ": ", status.message(),
+          near.empty()
+              ? "; if it is your own, run a program that links it: docs/how_to/own_modules.md"
+              : absl::StrCat("; did you mean '", near, "'?")));
     }
   }
   // `name` must be in one of two registries, which are for envs with one player and for games; the

@@ -119,7 +119,10 @@ TEST(ExperimentConfigTest, UnknownType_NamesTheOneThatWasMeant) {
   EXPECT_THAT(problem_of("env.type=cartpole"), HasSubstr("; did you mean 'CartPole-v1'?"));
   EXPECT_THAT(problem_of("env.type=Pendulum"), HasSubstr("; did you mean 'Pendulum-v1'?"));
   EXPECT_THAT(problem_of("policy.type=pop"), HasSubstr("; did you mean 'ppo'?"));
-  EXPECT_THAT(problem_of("env.type=Basketball"), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(problem_of("env.type=Basketball"),
+              AllOf(HasSubstr("; if it is your own, run a program that links it: "
+                              "docs/how_to/own_modules.md"),
+                    Not(HasSubstr("did you mean"))));
 }
 
 TEST(ExperimentConfigTest, ExpName_ThatIsNoLineOfUtf8_IsRefused) {
