@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
@@ -18,6 +19,7 @@ constexpr char kTrainStateComponent[] = "train_state";
 constexpr char kLearnerComponent[] = "learner";
 constexpr char kTrainIter[] = "train_iter";
 constexpr char kEnvStep[] = "env_step";
+constexpr char kPolicy[] = "policy";  // its type, in the checkpoints of a run
 
 }  // namespace
 
@@ -60,7 +62,12 @@ absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path) {
 
 absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
-  return Annotate(LoadLearnerComponents(checkpoint, learner), absl::StrCat("checkpoint ", path));
+  const auto policy = checkpoint.info().fields.find(kPolicy);
+  const std::string of_policy = policy == checkpoint.info().fields.end()
+                                    ? std::string()
+                                    : absl::StrCat(" of a policy '", policy->second, "'");
+  return Annotate(LoadLearnerComponents(checkpoint, learner),
+                  absl::StrCat("checkpoint ", path, of_policy));
 }
 
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner) {

@@ -39,7 +39,7 @@ CheckpointInfo LearnerCheckpointInfo(const LearnerView& learner);
 absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path);
 
 // Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model
-// does not fit the policy.
+// does not fit the policy; the error names the type of the policy that the checkpoint is of.
 absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
 // Does the same, from an open checkpoint.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);

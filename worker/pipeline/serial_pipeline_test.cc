@@ -189,8 +189,8 @@ TEST_F(SerialPipelineTest, ACheckpointOfAnotherModelIsRefused) {
                    "policy.params.model.encoder_hidden_size=[9]"},
                   &result),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("hook 'load_ckpt_before_run'"), HasSubstr("iteration_49"),
-                             HasSubstr("encoder"))));
+                       AllOf(HasSubstr("hook 'load_ckpt_before_run'"),
+                             HasSubstr("iteration_49 of a policy 'dqn'"), HasSubstr("encoder"))));
 }
 
 TEST_F(SerialPipelineTest, BadNumbersOfAnEnvEndTheRunAndLeaveTheCheckpoints) {
