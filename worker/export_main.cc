@@ -36,6 +36,7 @@ golden.json beside it: inputs, and what the actor makes of them (docs/how_to/dep
   --list_modules        prints the formats that this program has, and exits
   --help                prints this page, and exits
 
+Prints the files on stdout, and which checkpoint it is on stderr.
 Exit code: 0 all was written, 1 an error.
 )";
 
@@ -54,6 +55,8 @@ absl::Status Export() {
         absl::StrCat("--", flag, " is missing; --help lists the flags"));
   }
   DING_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(FLAGS_checkpoint));
+  if (!found.note.empty()) std::fprintf(stderr, "%s\n", found.note.c_str());
+  std::fprintf(stderr, "exporting %s\n", found.path.c_str());
   const absl::StatusOr<std::vector<std::string>> files =
       ExportCheckpoint(found.path, FLAGS_format, FLAGS_output);
   if (absl::IsNotFound(files.status()) && FLAGS_format == "torchscript") {

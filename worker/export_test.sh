@@ -5,7 +5,8 @@ run=$TEST_TMPDIR/run
 worker/serial --config=worker/configs/cartpole_dqn.textproto --exp_dir="$run" --max_env_step=1500 >/dev/null 2>&1
 
 for format in onnx c; do
-  worker/export --checkpoint="$run" --format="$format" --output="$TEST_TMPDIR/$format" >"$TEST_TMPDIR/files"
+  worker/export --checkpoint="$run" --format="$format" --output="$TEST_TMPDIR/$format" >"$TEST_TMPDIR/files" 2>"$TEST_TMPDIR/which"
+  grep -qxF "exporting $run/ckpt/ckpt_best" "$TEST_TMPDIR/which" || { cat "$TEST_TMPDIR/which" >&2; exit 1; }
   while read -r file; do [ -s "$file" ]; done <"$TEST_TMPDIR/files"
   [ -s "$TEST_TMPDIR/$format/golden.json" ]
 done
