@@ -40,8 +40,8 @@
 #include "ding_worker/worker/setup/game_setup.h"
 #include "ding_worker/worker/tasks/on_policy_rounds.h"
 #include "ding_worker/worker/tasks/parallel_collect.h"
-#include "ding_worker/worker/tasks/parallel_envs.h"
 #include "ding_worker/worker/tasks/task_config.h"
+#include "ding_worker/worker/tasks/task_envs.h"
 
 namespace ding {
 namespace {
@@ -119,19 +119,13 @@ class ConfiguredCollector : public TaskCollector {
   static absl::StatusOr<std::unique_ptr<TaskCollector>> Create(const ExperimentConfig& config,
                                                                const CollectorTask& task,
                                                                CollectorLink* link,
-                                                               ComponentDeps deps, int place,
+                                                               ComponentDeps deps, TaskEnvs* envs,
                                                                std::shared_ptr<Policy>* opponent) {
     auto made = std::make_unique<ConfiguredCollector>();
     const uint64_t seed = config.seed();
     const uint64_t number = static_cast<uint64_t>(task.number());
     const bool eval = task.eval_flag();
-    EnvsOptions envs;
-    envs.place.index = place;
-    DING_ASSIGN_OR_RETURN(
-        made->env_,
-        eval ? MakeEvaluatorEnvs(config, task.eval_opponent(), config.env().evaluator_env_num(),
-                                 deps.clock, envs.place)
-             : MakeEnvManager(config, config.env().collector_env_num(), deps.clock, envs));
+    DING_ASSIGN_OR_RETURN(made->env_, envs->Make(config, task, deps.clock));
     DING_RETURN_IF_ERROR(made->env_->Seed(EnvSeed(config, task), /*dynamic=*/true));
     // Player 0 of the task learns in it.
     const bool both_learn = OpponentLearns(config) && task.player_size() > 1;
@@ -306,7 +300,7 @@ class ConfiguredCollector : public TaskCollector {
   }
 
   ItemSequences sequences_;
-  std::unique_ptr<EnvManager> env_;
+  std::shared_ptr<EnvManager> env_;
   std::shared_ptr<Policy> opponent_;  // null: there is none, or it is not needed
   std::unique_ptr<EvalCollectMode> opponent_eval_;
   std::unique_ptr<WithSettings> opponent_mode_;
@@ -325,11 +319,12 @@ class ConfiguredCollector : public TaskCollector {
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps, int place) {
   const auto opponent = std::make_shared<std::shared_ptr<Policy>>();
-  return [config, deps, place, opponent](
+  const auto envs = std::make_shared<TaskEnvs>(place);
+  return [config, deps, envs, opponent](
              const CollectorTask& task,
              CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
     DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
-    return ConfiguredCollector::Create(own, task, link, deps, place, opponent.get());
+    return ConfiguredCollector::Create(own, task, link, deps, envs.get(), opponent.get());
   };
 }
 
