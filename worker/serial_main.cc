@@ -209,10 +209,7 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
   (*progress)->Finish();
-  if (!status.ok()) {
-    DING_LOG(INFO) << "the run failed: " << status.message();
-    ExplainFailure(folder->path(), serial);
-  }
+  if (!status.ok()) ExplainFailure(folder->path(), serial);
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   const absl::Status reported = status.ok() ? Report(config, folder, serial) : status;

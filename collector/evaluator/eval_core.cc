@@ -10,6 +10,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
@@ -428,8 +429,10 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
   }
   AddEpisodeInfo(outcome.monitor.GetEpisodeInfo(), outcome.monitor.n_episode(), &metrics);
   if (options_.score) metrics.Set("score", outcome.score);
-  DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
-                 << options.train_iter << "): " << MetricsLine(metrics);
+  DING_LOG_EVENT(INFO, {EventKind::kEvaluation, deps_.name, options.envstep, options.train_iter,
+                        outcome.score})
+      << deps_.name << " at iteration " << options.train_iter << " (iteration_"
+      << options.train_iter << "): " << MetricsLine(metrics);
   WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());
 }
 

@@ -12,6 +12,7 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -206,8 +207,9 @@ void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals
     // A value of the metric never replaces one of ours.
     metrics.Set(metrics.Get(name).has_value() ? absl::StrCat("metric/", name) : name, value);
   }
-  DING_LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
-                 << options.train_iter << "): " << MetricsLine(metrics);
+  DING_LOG_EVENT(INFO, {EventKind::kEvaluation, deps_.name, options.envstep, options.train_iter})
+      << deps_.name << " at iteration " << options.train_iter << " (iteration_"
+      << options.train_iter << "): " << MetricsLine(metrics);
   WriteMetrics(metrics, deps_.name, options.train_iter, options.envstep, "", deps_.metrics.get());
 }
 

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/pipeline/run_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -12,12 +13,14 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/stopper.h"
+#include "ding_worker/metrics/event_log.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/setup/experiment_setup.h"
 
@@ -84,6 +87,9 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 
 absl::Status RunLoop::Run(SerialResult* result) {
   speed_.Begin(work_.env_step(), work_.learner()->train_iter());
+  if (!resumed_) {
+    DING_LOG_EVENT(INFO, {EventKind::kStart, "new", work_.env_step(), 0}) << "the run begins";
+  }
   CallSink([this] { options_.metrics->BeginRun(DescribeRunForSinks(config_)); });
   const absl::Status status = RunToTheEnd(result);
   DescribeEnd(status);
@@ -104,10 +110,22 @@ void RunLoop::DescribeEnd(const absl::Status& status) {
   const RunEnd end = !status.ok()          ? RunEnd::kFailed
                      : result_.interrupted ? RunEnd::kInterrupted
                                            : RunEnd::kFinished;
+  SerialResult result = result_;
+  result.env_step = work_.env_step();
+  result.train_iter = work_.learner()->train_iter();
+  result.wall_seconds = WallSeconds();
+  TellOfEnd(end, work_.position(), result, status.ok() ? result_.why : status.message());
+}
+
+void RunLoop::TellOfEnd(RunEnd end, int64_t position, const SerialResult& result,
+                        absl::string_view why) {
   CallSink([&] {
-    options_.metrics->EndRun(end, work_.position(),
-                             ResultsForSinks(result_.eval_value, work_.env_step(), WallSeconds()));
+    options_.metrics->EndRun(
+        end, position, ResultsForSinks(result.eval_value, result.env_step, result.wall_seconds));
   });
+  DING_LOG_EVENT(INFO, {EventKind::kEnd, std::string(NameOf(end)), result.env_step,
+                        result.train_iter, result.eval_value.value_or(std::nan(""))})
+      << (end == RunEnd::kFailed ? "the run failed: " : "the run ended: ") << why;
 }
 
 void RunLoop::WriteSpeed(bool at_end) {

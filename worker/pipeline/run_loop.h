@@ -174,6 +174,7 @@ class RunLoop {
   absl::Status RunToTheEnd(SerialResult* result);
   // Tells the sinks how the run ended.
   void DescribeEnd(const absl::Status& status);
+  void TellOfEnd(RunEnd end, int64_t position, const SerialResult& result, absl::string_view why);
   void WriteSpeed(bool at_end);
   absl::Status Loop();
   // Evaluates the last policy, if a budget has ended the run. Saves the resume point before.

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/data/checkpoint.h"
@@ -96,11 +97,8 @@ absl::Status RunLoop::SaveSafePoint(SerialResult* result) {
 
 absl::Status RunLoop::SaveLastSafePoint(SerialResult* result) {
   const absl::Status saved = SaveSafePoint(result);
-  CallSink([&] {
-    options_.metrics->EndRun(
-        RunEnd::kInterrupted, IsSupervised(config_) ? result->train_iter : result->env_step,
-        ResultsForSinks(result->eval_value, result->env_step, result->wall_seconds));
-  });
+  TellOfEnd(RunEnd::kInterrupted, IsSupervised(config_) ? result->train_iter : result->env_step,
+            *result, kInterrupted);
   const absl::Status flushed =
       CallUser("the metric sink", [this] { return options_.metrics->Flush(); });
   DING_LOG_IF(WARNING, !flushed.ok())
@@ -298,8 +296,9 @@ absl::Status RunLoop::Resume(const CheckpointReader& checkpoint) {
     earlier_seconds_ = 0;
   }
   resumed_ = true;
-  DING_LOG(INFO) << "resumed at env step " << work_.env_step() << ", train iteration "
-                 << work_.learner()->train_iter();
+  const int64_t train_iter = work_.learner()->train_iter();
+  DING_LOG_EVENT(INFO, {EventKind::kStart, "resumed", work_.env_step(), train_iter})
+      << "resumed at env step " << work_.env_step() << ", train iteration " << train_iter;
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -134,9 +135,9 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                         OpenStore(welcome.store_url(), options.interrupted));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessLogs> logs,
-                        ProcessLogs::Open(welcome.exp_dir(), options.name,
-                                          absl::StrCat(options.name, ".csv"), Clock::Real()));
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ProcessLogs> logs,
+      ProcessLogs::Open(welcome.exp_dir(), options.name, ProcessLogs::Of::kWorker, Clock::Real()));
   DING_LOG(INFO) << options.name << " is worker " << welcome.worker() << " of run "
                  << welcome.run();
   ComponentDeps deps;
@@ -241,10 +242,9 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
   const Welcome& welcome = session->welcome();
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ProcessLogs> logs,
-      ProcessLogs::Open(welcome.exp_dir(), options.worker.name,
-                        absl::StrCat(options.worker.name, ".csv"), Clock::Real()));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessLogs> logs,
+                        ProcessLogs::Open(welcome.exp_dir(), options.worker.name,
+                                          ProcessLogs::Of::kWorker, Clock::Real()));
   DING_RETURN_IF_ERROR(CheckCanGroupLearners(config));  // Its learners are this program, too.
   LearnerAggregator::Options aggregator_options;
   aggregator_options.learner_num = config.policy().learn().learner_num();
@@ -252,7 +252,9 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
       absl::Seconds(config.policy().learn().all_reduce_timeout()) + kBeyondAllReduceTimeout;
   aggregator_options.server.address = options.listen;
   aggregator_options.server.config_digest = ConfigDigest(config);
-  aggregator_options.server.report = [](const std::string& what) { DING_LOG(WARNING) << what; };
+  aggregator_options.server.report = [](const std::string& what) {
+    DING_LOG_EVENT(WARNING, {EventKind::kRefusal}) << what;
+  };
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<LearnerAggregator> aggregator,
       LearnerAggregator::Create(std::move(aggregator_options), session, transport));

@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/csv.h"
 #include "ding_worker/metrics/tensorboard.h"
@@ -26,11 +28,29 @@ absl::string_view SeverityName(google::LogSeverity severity) {
   }
 }
 
-// Sends the log lines of this process to glog.
+// Where events go; null: nowhere.
+struct EventTarget {
+  Mutex mutex;
+  EventLog* log ABSL_GUARDED_BY(mutex) = nullptr;
+};
+
+EventTarget& Events() {
+  static EventTarget* const target = new EventTarget;  // Threads may log until the process ends.
+  return *target;
+}
+
+void SendEventsTo(EventLog* log) {
+  const MutexLock lock(&Events().mutex);
+  Events().log = log;
+}
+
+// Sends the log lines of this process to glog, and events to their file.
 class GlogOutput : public LogSink {
  public:
   void Send(const LogLine& line) override {
     google::LogMessage(line.file, line.line, Severity(line.severity)).stream() << line.message;
+    const MutexLock lock(&Events().mutex);
+    if (Events().log != nullptr) Events().log->Write(line);
   }
 
  private:
@@ -69,9 +89,9 @@ class ProcessLogs::GlogSink : public google::LogSink {
 };
 
 absl::StatusOr<std::unique_ptr<ProcessLogs>> ProcessLogs::Open(const std::string& exp_dir,
-                                                               const std::string& process,
-                                                               const std::string& csv_name,
+                                                               const std::string& process, Of of,
                                                                const Clock* clock) {
+  const bool worker = of == Of::kWorker;
   LogToGlog();
   const std::string log_folder = LogFolder(exp_dir);
   DING_RETURN_IF_ERROR(CreateDirectories(log_folder));
@@ -86,25 +106,35 @@ absl::StatusOr<std::unique_ptr<ProcessLogs>> ProcessLogs::Open(const std::string
   tensorboard.clock = clock;
   DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> events, TensorBoardSink::Create(tensorboard));
   CsvSink::Options csv;
-  csv.path = JoinPath(log_folder, csv_name);
+  csv.path = JoinPath(log_folder, worker ? absl::StrCat(process, ".csv") : "metrics.csv");
   csv.clock = clock;
   DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> rows, CsvSink::Create(csv));
 
+  const std::string name = worker ? absl::StrCat(process, "_", kEventsName) : kEventsName;
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<EventLog> run_events,
+                        EventLog::Create(JoinPath(log_folder, name), clock));
+
   auto metrics =
       std::make_shared<MultiSink>(std::vector<std::shared_ptr<MetricSink>>{events, rows});
-  return absl::WrapUnique(new ProcessLogs(std::move(metrics), std::move(log)));
+  return absl::WrapUnique(
+      new ProcessLogs(std::move(metrics), std::move(log), std::move(run_events)));
 }
 
-ProcessLogs::ProcessLogs(std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log)
+ProcessLogs::ProcessLogs(std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log,
+                         std::unique_ptr<EventLog> events)
     : metrics_(std::move(metrics)),
       log_(std::move(log)),
-      glog_sink_(std::make_unique<GlogSink>(log_.get())) {}
+      events_(std::move(events)),
+      glog_sink_(std::make_unique<GlogSink>(log_.get())) {
+  SendEventsTo(events_.get());
+}
 
-ProcessLogs::~ProcessLogs() = default;
+ProcessLogs::~ProcessLogs() { SendEventsTo(nullptr); }
 
 absl::Status ProcessLogs::Flush() {
   absl::Status status = metrics_->Flush();
   status.Update(log_->Flush());
+  status.Update(events_->Flush());
   return status;
 }
 

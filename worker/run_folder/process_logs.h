@@ -1,8 +1,11 @@
 // The logs of one process of a run, below the run's folder:
 //
 //   <exp_dir>/log/<process>/             TensorBoard event files
-//   <exp_dir>/log/<csv>                  the same scalars for other readers
+//   <exp_dir>/log/metrics.csv            the same scalars for other readers
 //   <exp_dir>/log/<process>_logger.txt   the text log: everything that the process logs
+//   <exp_dir>/log/events.jsonl           those of its lines that are events of the run
+//
+// The CSV and the events of a worker are <process>.csv and <process>_events.jsonl instead.
 //
 // LogToGlog() sends the log lines to glog before there is a run's folder.
 //
@@ -17,22 +20,27 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/metrics/event_log.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/text_log.h"
 
 namespace ding {
 
+// In the folder of the logs: the events of the run. A run that goes on keeps them.
+inline constexpr char kEventsName[] = "events.jsonl";
+
 // "<exp_dir>/log"
 std::string LogFolder(absl::string_view exp_dir);
 
 // Ownership: while this object lives, what this process logs (base/log.h, glog) goes to the text
-//            log; at most one such object lives at a time.
+//            log and to the events; at most one such object lives at a time.
 class ProcessLogs {
  public:
+  enum class Of { kRun, kWorker };
+
   // Appends to existing logs. kPermissionDenied, kResourceExhausted, ...: they cannot be written.
   static absl::StatusOr<std::unique_ptr<ProcessLogs>> Open(const std::string& exp_dir,
-                                                           const std::string& process,
-                                                           const std::string& csv,
+                                                           const std::string& process, Of of,
                                                            const Clock* clock);
   ~ProcessLogs();
 
@@ -44,10 +52,12 @@ class ProcessLogs {
  private:
   class GlogSink;
 
-  ProcessLogs(std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log);
+  ProcessLogs(std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log,
+              std::unique_ptr<EventLog> events);
 
   const std::shared_ptr<MetricSink> metrics_;
   const std::unique_ptr<TextLog> log_;
+  const std::unique_ptr<EventLog> events_;
   const std::unique_ptr<GlogSink> glog_sink_;
 };
 

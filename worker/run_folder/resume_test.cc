@@ -36,6 +36,7 @@
 #include "ding_worker/worker/testing/demonstrations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace ding {
 namespace {
@@ -271,6 +272,18 @@ class ResumeTest : public testing::Test {
     return records;
   }
 
+  // Returns "event name" of each line of the run's events.
+  std::vector<std::string> EventNames(absl::string_view run) const {
+    std::vector<std::string> names;
+    const std::string text = ReadFile(Path(absl::StrCat(run, "/log/events.jsonl"))).value_or("");
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      const auto json = nlohmann::json::parse(line);
+      names.push_back(absl::StrCat(json.at("event").get<std::string>(), " ",
+                                   json.value("name", std::string())));
+    }
+    return names;
+  }
+
   bool HalfWrittenCheckpoint(absl::string_view run) const {
     const auto names = ListDirectory(Path(absl::StrCat(run, "/ckpt")));
     return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
@@ -416,6 +429,11 @@ TEST_F(SupervisedResumeTest, WritesTheUsualFilesAndResumes) {
   ASSERT_EQ(Run(longer), 0) << Output();
   EXPECT_THAT(Output(), AllOf(HasSubstr("resuming at train iteration 600"),
                               HasSubstr("train_iter 610"), testing::Not(HasSubstr("env_step/s"))));
+  EXPECT_THAT(
+      EventNames("run"),
+      testing::IsSupersetOf({"start new", "evaluation evaluator", "evaluation metric_evaluator",
+                             "checkpoint ckpt_best", "checkpoint iteration_600", "end finished",
+                             "start resumed", "checkpoint iteration_610"}));
   Write(MakeDemonstrations(11));
   longer.back() = "--max_train_iter=620";
   EXPECT_EQ(Run(longer), 1);

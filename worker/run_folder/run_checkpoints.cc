@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -36,6 +37,13 @@ absl::StatusOr<std::vector<int64_t>> ListResumePoints(const std::string& folder)
   }
   std::sort(positions.rbegin(), positions.rend());
   return positions;
+}
+
+// Returns the number in a field of a checkpoint; -1 if there is none.
+int64_t NumberIn(const CheckpointInfo& info, const std::string& name) {
+  const auto found = info.fields.find(name);
+  int64_t number = 0;
+  return found != info.fields.end() && absl::SimpleAtoi(found->second, &number) ? number : -1;
 }
 
 // Removes a checkpoint, after moving it to a temporary name that marks it as half written. So a
@@ -103,7 +111,7 @@ void RunCheckpoints::Write(const std::shared_ptr<const Job>& job) {
 
 void RunCheckpoints::Finish(const std::shared_ptr<const Job>& job, const absl::Status& status) {
   if (status.ok() && job->is_resume_point) RemoveOldResumePoints();
-  if (status.ok() && !job->is_resume_point) DING_LOG(INFO) << "saved checkpoint " << job->path;
+  if (status.ok() && !job->is_resume_point) LogSavedCheckpoint(job->path, job->info);
   const MutexLock lock(&mutex_);
   const auto newest = newest_.find(job->key);
   if (newest == newest_.end() || newest->second != job) return;  // A newer one is under way.
@@ -182,6 +190,13 @@ void RunCheckpoints::RemoveOldResumePoints() {
     status.Update(RemoveCheckpoint(JoinPath(folder_, ResumePointName((*positions)[i]))));
   }
   if (!status.ok()) DING_LOG(WARNING) << "an old resume point stays: " << status.message();
+}
+
+void LogSavedCheckpoint(const std::string& path, const CheckpointInfo& info,
+                        absl::string_view more) {
+  DING_LOG_EVENT(INFO, {EventKind::kCheckpoint, std::string(Basename(path)),
+                        NumberIn(info, "env_step"), NumberIn(info, "train_iter")})
+      << "saved checkpoint " << path << more;
 }
 
 absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::string& exp_dir) {

@@ -89,6 +89,10 @@ class RunCheckpoints {
   CheckpointWriter writer_;                            // last: its thread uses the others
 };
 
+// Logs the event that the checkpoint at `path` is written; `more` continues the sentence.
+void LogSavedCheckpoint(const std::string& path, const CheckpointInfo& info,
+                        absl::string_view more = "");
+
 struct ResumePoint {
   CheckpointReader checkpoint;
   int64_t position;

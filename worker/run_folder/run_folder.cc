@@ -33,7 +33,6 @@ namespace {
 
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
-constexpr char kCsvName[] = "metrics.csv";
 // Before the path of a file of the logs: the field with its size, in the manifest of a resume
 // point.
 constexpr absl::string_view kLogPrefix = "log_bytes:";
@@ -110,6 +109,7 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
   for (const auto& [name, bytes] : found) {
     const std::string path = JoinPath(folder, name);
     const auto wanted = sizes.find(name);
+    if (name == kEventsName) continue;  // What has happened is not undone.
     std::error_code error;
     if (wanted == sizes.end()) {
       if (absl::EndsWith(name, kRunIdEnd)) continue;
@@ -232,7 +232,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::OpenLogs(std::string path,
                                                                const std::string& process,
                                                                const Clock* clock) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessLogs> logs,
-                        ProcessLogs::Open(path, process, kCsvName, clock));
+                        ProcessLogs::Open(path, process, ProcessLogs::Of::kRun, clock));
   return std::unique_ptr<RunFolder>(
       new RunFolder(std::move(path), std::move(lock), std::move(logs)));
 }

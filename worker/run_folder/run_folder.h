@@ -5,7 +5,7 @@
 //     total_config.textproto    the resolved config
 //     result.json               the result, once the run is over
 //     ckpt/<name>/              checkpoints and resume points (see run_checkpoints.h)
-//     log/<process>/            TensorBoard event files, metrics.csv and the text log
+//     log/<process>/            TensorBoard event files, metrics.csv, the text log and the events
 //                               (process_logs.h)
 //
 // Threads: thread-safe; RunFolder once made.
@@ -45,7 +45,7 @@ class RunFolder {
                                                            const std::string& process,
                                                            const Clock* clock);
   // Opens the folder of a run that is resumed. Its logs are cut back to `logs`; log files that are
-  // not listed there are newer and are removed. An old result is removed, too.
+  // not listed there are newer and are removed. Events stay. An old result is removed, too.
   //   kNotFound            there is no such folder
   //   kFailedPrecondition  another process writes to it
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& exp_dir,

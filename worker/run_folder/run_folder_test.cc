@@ -11,12 +11,15 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -144,10 +147,12 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
                               RunFolder::Create("exp", "", "serial", &clock_));
     run->metrics()->Scalar("a", 1, 10);
     DING_LOG(INFO) << "before";
+    DING_LOG_EVENT(INFO, {EventKind::kStart, "new"}) << "the run begins";
     DING_ASSERT_OK_AND_ASSIGN(logs, run->MeasureLogs());
-    EXPECT_EQ(logs.size(), 3u);
+    EXPECT_EQ(logs.size(), 4u);
     run->metrics()->Scalar("a", 2, 20);
     DING_LOG(INFO) << "after";
+    DING_LOG(WARNING) << "an env fails";
     EXPECT_THAT(run->WriteText("result.json", "{}"), IsOk());
   }
   // This log is from a later process that left no resume point.
@@ -161,6 +166,11 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
   EXPECT_THAT(*ReadFile("exp/log/serial_logger.txt"),
               AllOf(HasSubstr("before"), Not(HasSubstr("after"))));
   EXPECT_FALSE(PathExists("exp/log/serial/events.out.tfevents.later"));
+  DING_LOG_EVENT(INFO, {EventKind::kStart, "resumed"}) << "it goes on";
+  const std::vector<std::string> events =
+      absl::StrSplit(*ReadFile("exp/log/events.jsonl"), '\n', absl::SkipEmpty());
+  EXPECT_THAT(events, ElementsAre(HasSubstr("\"start\",\"name\":\"new\""), HasSubstr("\"fault\""),
+                                  HasSubstr("\"start\",\"name\":\"resumed\"")));
   EXPECT_FALSE(PathExists("exp/result.json"));
 }
 
@@ -179,7 +189,7 @@ TEST_F(RunFolderTest, MeasureLogs_FilesAreOnTheDisk) {
           bytes;
     }
     EXPECT_EQ(flushed, logs);
-    EXPECT_EQ(logs.size(), 3u);
+    EXPECT_EQ(logs.size(), 4u);
   }
 }
 

@@ -229,6 +229,7 @@ class ConfiguredLearner : public TaskLearner {
     const Unsaved job{path, folder, std::move(info), std::move(components)};
     const absl::Status saved = Write(job);
     if (!saved.ok()) return Keep(job, saved);
+    if (name != kResumeCheckpoint) LogSavedCheckpoint(path, job.info);
     Forget(path);
     WriteUnsaved().IgnoreError();  // The next call tries again.
     return outage_.Note(path, saved);
@@ -277,7 +278,7 @@ class ConfiguredLearner : public TaskLearner {
         ++job;
         continue;
       }
-      DING_LOG(INFO) << "saved checkpoint " << job->path;
+      LogSavedCheckpoint(job->path, job->info);
       outage_.Note(job->path, saved).IgnoreError();
       job = unsaved_.erase(job);
     }
