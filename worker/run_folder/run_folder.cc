@@ -184,6 +184,11 @@ class RunFolder::Lock {
   const int fd_;
 };
 
+absl::StatusOr<std::shared_ptr<void>> RunFolder::TakeLock(const std::string& folder) {
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<Lock> lock, Lock::Take(folder));
+  return lock;
+}
+
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Create(const std::string& exp_dir,
                                                              const std::string& exp_name,
                                                              const std::string& process,

@@ -58,6 +58,9 @@ class RunFolder {
                                                              const Clock* clock);
   // Returns kAlreadyExists, as Create() does, if `exp_dir` exists.
   static absl::Status CheckFree(const std::string& exp_dir);
+  // Locks a folder, as a run that works in it does, for as long as the result lives.
+  //   kFailedPrecondition  another process writes to it
+  static absl::StatusOr<std::shared_ptr<void>> TakeLock(const std::string& folder);
   // Returns the absolute path of the folder that Create() would make now; makes nothing.
   static absl::StatusOr<std::string> ChoosePath(const std::string& exp_dir,
                                                 const std::string& exp_name, const Clock* clock);
