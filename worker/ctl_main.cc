@@ -1,5 +1,5 @@
-// //worker:ctl: shows the status of a parallel run and sends it commands; inspects the journal of a
-// run that has ended.
+// //worker:ctl: shows the status of a parallel run and sends it commands; brings its files from its
+// store; inspects the journal of a run that has ended.
 
 #include <unistd.h>
 
@@ -27,8 +27,10 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/terminal.h"
+#include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_status.h"
 #include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"
 #include "ding_worker/worker/run_folder/paths.h"
@@ -38,6 +40,8 @@ DEFINE_string(coordinator, "", "host:port of the coordinator");
 DEFINE_double(timeout, 5, "seconds to wait for the coordinator");
 DEFINE_bool(watch, false, "status: shows it anew every second");
 DEFINE_bool(json, false, "status: as JSON");
+DEFINE_bool(follow, false, "fetch: until the run has ended");
+DEFINE_bool(remove, false, "fetch: removes the files of a run that has ended from the store");
 DEFINE_bool(skip_damage, true, "journal repair: what it does anyway, for scripts of version 0.1.0");
 
 namespace ding {
@@ -47,6 +51,7 @@ constexpr char kHelp[] =
     R"(Asks a parallel run how it is, and tells it what is to change.
 
   ctl --coordinator=HOST:PORT COMMAND [ARGUMENT]
+  ctl fetch RUN FOLDER
   ctl journal check|repair FILE
 
   status          progress, workers, buffers, and who waits for what
@@ -57,6 +62,13 @@ constexpr char kHelp[] =
   shrink N        N collectors fewer: the surplus is drained, idle ones and the newest first
   drain NAME      this collector finishes its task, gets no other, and leaves; one fewer is wanted
   stop            ends the run, as when its budget is used up: checkpoints and result are written
+
+  ctl fetch RUN FOLDER
+                  brings checkpoints, logs, videos, config and result of a run with
+                  system.run_files: STORE from its store to a folder, as a run without it has one.
+                  RUN is the URL that the run prints at its start: redis:HOST:PORT/PREFIX/RUN
+                  --follow: goes on until the run has ended, or Ctrl-C
+                  --remove: then removes them from the store
 
   ctl journal check FILE
                   what is left of the journal of a run that does not run, and what --resume finds in
@@ -84,6 +96,7 @@ is damaged, 2 there is none that can be read, or none of this version.
 constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
 constexpr absl::string_view kAlone[] = {"status", "stop"};
 constexpr absl::string_view kJournal = "journal";
+constexpr absl::string_view kFetch = "fetch";
 // Exit code of `journal check` if there is no journal.
 constexpr int kNoJournal = 2;
 // Between two requests of `status --watch`.
@@ -100,7 +113,7 @@ absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& word
   if (!with_argument && !IsOneOf(command, kAlone)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "command '", command, "' is not known, expected: ", absl::StrJoin(kAlone, ", "), ", ",
-        absl::StrJoin(kWithArgument, ", "), ", journal; see --help"));
+        absl::StrJoin(kWithArgument, ", "), ", fetch, journal; see --help"));
   }
   const size_t expected = with_argument ? 2 : 1;
   if (words.size() != expected) {
@@ -220,6 +233,27 @@ int RunJournalCommand(const std::vector<std::string>& words) {
   return report->whole() ? 0 : 1;
 }
 
+// Brings the files of a run to a folder. Returns the exit code.
+int RunFetchCommand(const std::vector<std::string>& words) {
+  const auto fetch = [&]() -> absl::Status {
+    if (words.size() != 3) {
+      return absl::InvalidArgumentError(absl::StrCat("'", absl::StrJoin(words, " "),
+                                                     "': expected 'fetch RUN FOLDER'; see --help"));
+    }
+    DING_RETURN_IF_ERROR(EnterCallersFolder());
+    FetchRunOptions options;
+    DING_ASSIGN_OR_RETURN(options.store_url, AbsoluteStoreUrl(words[1]));
+    DING_ASSIGN_OR_RETURN(options.folder, AbsolutePath(words[2]));
+    options.follow = FLAGS_follow;
+    options.remove = FLAGS_remove;
+    options.interrupted = IsInterrupted;
+    if (FLAGS_follow) CatchInterrupts();
+    return FetchRun(options);
+  };
+  const absl::Status fetched = fetch();
+  return fetched.ok() ? 0 : ReportFailure(fetched);
+}
+
 // Whether the value of this flag is the next argument, as in `--coordinator HOST:PORT`.
 bool TakesNextArgument(absl::string_view argument) {
   if (absl::StrContains(argument, '=')) return false;
@@ -253,6 +287,7 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> words = TakeWords(&argc, argv);
   InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
   if (!words.empty() && words[0] == kJournal) return RunJournalCommand(words);
+  if (!words.empty() && words[0] == kFetch) return RunFetchCommand(words);
   const absl::Status status = RunCommand(words);
   return status.ok() ? 0 : ReportFailure(status);
 }

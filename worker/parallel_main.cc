@@ -98,7 +98,7 @@ constexpr char kHelp[] =
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
                           given. Budgets may be others. Of one that has converged: prints its result
   --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
-                          redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/explanation/journal.md)
+                          redis:HOST:PORT/PREFIX/RUN (run_files: STORE, or journal: JOURNAL_IN_STORE)
 {run flags}
 {progress flags}
   --max_seconds=N       ends the run after N seconds
@@ -231,6 +231,11 @@ void ExplainInterruption(const std::string& exp_dir) {
                "(ckpt/learner_resume)\n"
                "go on with: %s\n",
                exp_dir.c_str(), ResumeCommand(google::ProgramInvocationName(), exp_dir).c_str());
+  const absl::StatusOr<ParallelRunInfo> info = ReadRunInfo(exp_dir);
+  if (!info.ok() || info->opening().empty()) return;
+  std::fprintf(stderr,
+               "or on another machine: parallel --resume --exp_dir=NEW_FOLDER --run_store=%s\n",
+               ShellWord(info->store_url()).c_str());
 }
 
 // Runs the coordinator. Returns the exit status.

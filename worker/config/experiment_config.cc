@@ -413,6 +413,14 @@ absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
   return ParseExperimentConfig(text, path, settings);
 }
 
+bool FilesAreInStore(const ExperimentConfig& config) {
+  return config.system().run_files() == SystemSection::STORE;
+}
+
+bool JournalIsInStore(const ExperimentConfig& config) {
+  return FilesAreInStore(config) || config.system().coordinator().journal() == JOURNAL_IN_STORE;
+}
+
 bool IsSupervised(const ExperimentConfig& config) { return !config.data_set().path().empty(); }
 
 bool HasOpponent(const ExperimentConfig& config) {

@@ -49,6 +49,10 @@ std::vector<std::string> FindCollectProblems(const ExperimentConfig& config, boo
 
 // Whether the run learns from a data set instead of collecting.
 bool IsSupervised(const ExperimentConfig& config);
+// Whether a parallel run has its files (checkpoints, logs, ...) in the store, and no shared folder.
+bool FilesAreInStore(const ExperimentConfig& config);
+// Whether the coordinator's journal is in the store: if the config says so, or the files are there.
+bool JournalIsInStore(const ExperimentConfig& config);
 // Whether the policy plays games against the opponent of the config.
 bool HasOpponent(const ExperimentConfig& config);
 // Whether that opponent learns.

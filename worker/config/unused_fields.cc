@@ -165,6 +165,7 @@ constexpr absl::string_view kOfSeveralProcesses[] = {
     "system.comm_learner_type",
     "system.coordinator",
     "system.derived",
+    "system.run_files",
     "system.store_url"};
 
 // Values that are filled in from another field, and refused if they are set to something else.

@@ -30,6 +30,7 @@
 #include "ding_worker/worker/coordination/parallel_run_data.h"
 #include "ding_worker/worker/coordination/parallel_run_folder.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
+#include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_memory.h"
 #include "ding_worker/worker/coordination/run_status.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
@@ -75,8 +76,9 @@ class Run {
   // Returns the result, and writes it to the folder.
   absl::StatusOr<std::string> WriteResult();
   const std::string& exp_dir() { return data_.folder()->path(); }
-  // The status for ParallelOutcome; valid after Finish().
-  const absl::Status& saved() const { return saved_; }
+  // Sends the last files to the store, if they are to be there. Returns the status for
+  // ParallelOutcome::saved. Call it after Finish(), when all files are written.
+  absl::Status FinishFiles();
 
  private:
   absl::Status Listen(Transport* transport);
@@ -126,6 +128,9 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(folder->WriteText(run_files::kAddress, comm_->address()));
   std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder->path().c_str(),
                comm_->address().c_str());
+  if (FilesAreInStore(config_)) {
+    std::fprintf(stderr, "run files: %s\n", data_.info().store_url().c_str());
+  }
   return absl::OkStatus();
 }
 
@@ -135,7 +140,8 @@ absl::Status Run::Listen(Transport* transport) {
   comm.welcome.set_run(data_.info().run());
   comm.welcome.set_config(PrintTextConfig(config_));
   comm.welcome.set_store_url(data_.info().store_url());
-  comm.welcome.set_exp_dir(data_.folder()->path());
+  // Workers have folders of their own if the files of the run are in the store.
+  if (!FilesAreInStore(config_)) comm.welcome.set_exp_dir(data_.folder()->path());
   comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
   comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
   comm.config_digest = ConfigDigest(config_);
@@ -185,9 +191,14 @@ absl::Status Run::Watch() {
     status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
     rates.WriteIfDue(status);
-    if (absl::IsDeadlineExceeded(done)) {
+    const absl::Status files = data_.FilesStatus();
+    if (absl::IsDeadlineExceeded(done) && files.ok()) {
       best.Update(status);
       continue;
+    }
+    if (!files.ok()) {
+      parts_.coordinator->RequestEnd(std::string(files.message()));
+      return files;
     }
     rates.Write(status);
     unsaved_checkpoints_ = best.Finish(status, EndPatience());
@@ -292,6 +303,12 @@ void Run::LogRows() const {
   }
 }
 
+absl::Status Run::FinishFiles() {
+  const absl::Status sent = data_.FinishFiles(EndPatience());
+  if (sent.ok() || saved_.ok()) return sent.ok() ? saved_ : sent;
+  return Annotate(saved_, sent.message());
+}
+
 absl::StatusOr<std::string> Run::WriteResult() {
   const RunStatus status = parts_.coordinator->status();
   RunResult result;
@@ -357,13 +374,14 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
   if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   run.TellSinks(status);
   run.Finish();
-  outcome.saved = run.saved();
   // The error that ended the run comes first, but it must not hide that the data are still there.
   if (!status.ok()) {
+    outcome.saved = run.FinishFiles();
     if (!outcome.saved.ok()) DING_LOG(ERROR) << outcome.saved.message();
     return status;
   }
   absl::StatusOr<std::string> result = run.WriteResult();
+  outcome.saved = run.FinishFiles();
   if (result.ok()) {
     outcome.result = *std::move(result);
   } else if (outcome.saved.ok()) {
@@ -383,7 +401,29 @@ absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir) 
                      "a new folder for the run of ",
                      store_url));
   }
-  DING_ASSIGN_OR_RETURN(StoredDescription description, GetDescription(store_url));
+  absl::StatusOr<StoredDescription> found = GetDescription(store_url);
+  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  bool has_files = !found.ok();  // A run that has converged has nothing else in the store.
+  if (found.ok()) {
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
+                          ParseExperimentConfig(found->config, "the run's config", {}));
+    has_files = FilesAreInStore(config);
+  }
+  if (has_files) {
+    const absl::Status fetched = FetchRun({store_url, exp_dir});
+    const bool complete = PathExists(JoinPath(exp_dir, run_files::kInfo)) &&
+                          PathExists(JoinPath(exp_dir, run_files::kConfig));
+    if (WorthTryingAgain(fetched) || !complete) {
+      RemoveRecursively(exp_dir).IgnoreError();
+      return found.ok() ? fetched : found.status();
+    }
+    // The address of the last coordinator is one of its machine.
+    DING_RETURN_IF_ERROR(RemoveFile(JoinPath(exp_dir, run_files::kAddress)));
+    DING_ASSIGN_OR_RETURN(ParallelRunInfo info, ReadRunInfo(exp_dir));
+    info.set_store_url(store_url);
+    return WriteFileAtomically(JoinPath(exp_dir, run_files::kInfo), PrintRunFile(info));
+  }
+  StoredDescription description = *std::move(found);
   description.info.set_store_url(store_url);  // the address as this machine reaches it
   DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(exp_dir, run_files::kCoordinatorFolder)));
   DING_RETURN_IF_ERROR(

@@ -1,9 +1,11 @@
 #include "ding_worker/worker/coordination/parallel_run_data.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,10 +22,13 @@
 #include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/learner/hooks.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/coordination/parallel_run.pb.h"
 #include "ding_worker/worker/coordination/parallel_run_folder.h"
+#include "ding_worker/worker/coordination/run_files.h"
+#include "ding_worker/worker/coordination/stored_file.h"
 #include "ding_worker/worker/run_folder/paths.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
 
@@ -132,6 +137,7 @@ absl::Status ParallelRunData::Open() {
   DING_RETURN_IF_ERROR(folder_->WriteText(run_files::kInfo, PrintRunFile(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
   DING_RETURN_IF_ERROR(OpenJournal());
+  if (files_ != nullptr) DING_RETURN_IF_ERROR(files_->Start());
   return resume_ ? RestoreValues(*journal_, *folder_, store_.get()) : absl::OkStatus();
 }
 
@@ -143,6 +149,7 @@ absl::Status ParallelRunData::OpenFolder() {
         made ? RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real())
              : RunFolder::Create(options_.exp_dir, config_.exp_name(), kProcess, Clock::Real()));
     info_ = NameRun(folder_->path(), config_.system().store_url());
+    if (FilesAreInStore(config_)) DING_RETURN_IF_ERROR(OpenFiles(folder_->path()));
     return CreateDirectories(JoinPath(folder_->path(), run_files::kCoordinatorFolder));
   }
   DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
@@ -153,7 +160,42 @@ absl::Status ParallelRunData::OpenFolder() {
                      "' was in lockstep (system.lockstep) and cannot go on "
                      "exactly: expected a new run with the same seed, which gives the same"));
   }
+  // The logs are continued, so they are brought here first.
+  if (FilesAreInStore(config_)) DING_RETURN_IF_ERROR(OpenFiles(options_.exp_dir));
   DING_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real()));
+  return absl::OkStatus();
+}
+
+// Brings what the run needs to continue to `exp_dir`, and claims the files of the run.
+absl::Status ParallelRunData::OpenFiles(const std::string& exp_dir) {
+  const auto open = [&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
+                          create_store(RunFilesUrl(info_.store_url())));
+    files_ = std::make_unique<RunFiles>(std::move(store), exp_dir, kProcess);
+    DING_ASSIGN_OR_RETURN(const RunFiles::Owner owner, files_->ReadOwner());
+    // If another folder went on with the run since, its coordinator's files are newer.
+    const bool is_last = options_.again || owner.opening == info_.opening();
+    const absl::Status fetched = files_->Fetch([&](const StoredFile& file) {
+      if (file.writer() == kProcess) return !is_last && file.path() != run_files::kAddress;
+      return !options_.again || Basename(file.path()) == kResumeCheckpoint;
+    });
+    if (WorthTryingAgain(fetched)) return fetched;
+    DING_LOG_IF(WARNING, !fetched.ok())
+        << "the run goes on without some of its files: " << fetched.message();
+    if (!options_.again || info_.opening().empty()) info_.set_opening(NewBlobName());
+    return files_->Lead(info_.opening());
+  };
+  return options_.again ? RetryWhileStoreIsAway(open) : open();
+}
+
+absl::Status ParallelRunData::FinishFiles(const std::function<bool()>& stop) {
+  if (files_ == nullptr) return absl::OkStatus();
+  folder_->FlushLogs().IgnoreError();  // Clear() has reported it.
+  DING_RETURN_IF_ERROR(files_->Finish(stop));
+  const absl::Status fetched =
+      files_->Fetch([](const StoredFile& file) { return file.writer() != kProcess; });
+  DING_LOG_IF(WARNING, !fetched.ok()) << "some files of the run are in the store, and not in '"
+                                      << folder_->path() << "': " << fetched.message();
   return absl::OkStatus();
 }
 
@@ -273,6 +315,10 @@ void ParallelRunData::KeepMemory() {
 void ParallelRunData::RemoveFolder() {
   if (folder_ == nullptr) return;
   const std::string path = folder_->path();
+  if (files_ != nullptr) {
+    const absl::Status cleared = files_->Clear();
+    if (!cleared.ok()) DING_LOG(WARNING) << cleared.message();
+  }
   folder_.reset();
   const absl::Status removed = RemoveRecursively(path);
   if (!removed.ok()) DING_LOG(WARNING) << removed.message();

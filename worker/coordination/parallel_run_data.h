@@ -7,6 +7,7 @@
 #ifndef DING_WORKER_WORKER_COORDINATION_PARALLEL_RUN_DATA_H_
 #define DING_WORKER_WORKER_COORDINATION_PARALLEL_RUN_DATA_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,9 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/interaction/store/store.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/coordination/parallel_run.pb.h"
+#include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_memory.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
@@ -63,23 +66,30 @@ class ParallelRunData {
   // Keeps the memory of the run when this object is destroyed: for a resumed run that could not
   // start.
   void KeepMemory();
+  // OK unless the files of the run cannot be sent to the store for a long time (RunFiles::status()).
+  absl::Status FilesStatus() const {
+    return files_ == nullptr ? absl::OkStatus() : files_->status();
+  }
+  // For a run whose files are in the store: sends the last ones, trying again until `stop` returns
+  // true, and brings those of the other processes to the folder. Call it when all are written.
+  absl::Status FinishFiles(const std::function<bool()>& stop);
   // Removes the folder of a new run that could not start, since it holds nothing yet.
   void RemoveFolder();
 
  private:
   absl::Status OpenFolder();
+  absl::Status OpenFiles(const std::string& exp_dir);
   absl::Status MakeStore();
   absl::Status OpenStore();
   absl::Status OpenJournal();
   void KeepStore();
-  bool journal_is_in_store() const {
-    return config_.system().coordinator().journal() == JOURNAL_IN_STORE;
-  }
+  bool journal_is_in_store() const { return JournalIsInStore(config_); }
 
   const ExperimentConfig& config_;
   const Options options_;
   const bool resume_;
   std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<RunFiles> files_;  // null: they are in a folder that all processes see
   ParallelRunInfo info_;
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;

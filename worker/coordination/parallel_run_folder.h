@@ -15,7 +15,8 @@
 //
 // If the config names no store, the data are in the memory of this machine, in a folder of their
 // own below RunMemoryBase() (run_memory.h). Otherwise they are in a folder of the config's store.
-// If the run's journal is there too, so is a description of the run, for other machines.
+// If the run's journal is there too, so is a description of the run, for other machines. The files
+// of the run may be in the store as well (run_files.h).
 //
 // Threads: thread-safe; files are written by the run's coordinator.
 #ifndef DING_WORKER_WORKER_COORDINATION_PARALLEL_RUN_FOLDER_H_

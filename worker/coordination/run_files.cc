@@ -25,6 +25,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/learner/hooks.h"
 #include "ding_worker/worker/coordination/parallel_run_folder.h"
 #include "ding_worker/worker/coordination/stored_file.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
@@ -187,7 +188,7 @@ absl::Status RunFiles::PutUnit(const std::string& path, const Unit& unit) {
     file.set_piece_bytes(absl::StartsWith(path, kLogs) ? kLogPieceBytes : kMaxPieceBytes);
     file.set_checkpoint(unit.checkpoint);
     if (unit.checkpoint) {
-      file.set_train_iter(TrainIterationOf(local));
+      if (Basename(path) == kResumeCheckpoint) file.set_train_iter(TrainIterationOf(local));
       DING_ASSIGN_OR_RETURN(sources, ListDirectory(local));
     }
     for (std::string& source : sources) {

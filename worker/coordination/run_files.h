@@ -16,8 +16,8 @@
 // Temporary files (".tmp.", ".old.", a leading '.') are left out.
 //
 // If two processes write the same path, the last one wins; but the coordinator never replaces a
-// file of a worker, and a checkpoint never replaces one with more train iterations, so a learner
-// that was stopped and replaced undoes nothing. If the store has
+// file of a worker, and a learner_resume never replaces one with more train iterations, so a
+// learner that was stopped and replaced undoes nothing. If the store has
 // lost its data, each process puts there again what its folder has.
 //
 // Ownership: owns the store and a thread. The folder is the caller's.

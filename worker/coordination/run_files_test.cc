@@ -175,15 +175,20 @@ TEST_F(RunFilesTest, Publish_OfANewCheckpoint_LeavesNothingOfTheOldOne) {
   EXPECT_THAT(Keys(""), IsEmpty());
 }
 
-TEST_F(RunFilesTest, ACheckpointNeverReplacesOneWithMoreIterations) {
+TEST_F(RunFilesTest, AResumePointNeverReplacesOneWithMoreIterations) {
   const auto stopped = Open("a");
   const auto successor = Open("b", "b");
   WriteTraining("b/ckpt/learner_resume", 8);
   EXPECT_THAT(successor->Publish(), IsOk());
   WriteTraining("a/ckpt/learner_resume", 7);
   EXPECT_THAT(stopped->Publish(), IsOk());
+  WriteTraining("b/ckpt/ckpt_best", 8);
+  EXPECT_THAT(successor->Publish(), IsOk());
+  WriteTraining("b/ckpt/ckpt_best", 7);
+  EXPECT_THAT(successor->Publish(), IsOk());
   EXPECT_THAT(Open("c")->Fetch(Everything), IsOk());
   EXPECT_EQ(Trained("c/ckpt/learner_resume"), 8);
+  EXPECT_EQ(Trained("c/ckpt/ckpt_best"), 7) << "an earlier policy may be the best one";
   EXPECT_THAT(stopped->FetchPath("ckpt/learner_resume"), IsOk());
   EXPECT_EQ(Trained("a/ckpt/learner_resume"), 8);
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,10 +15,12 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/log_event.h"
 #include "ding_worker/base/process_resources.h"
@@ -27,9 +30,11 @@
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/learner/hooks.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
+#include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_memory.h"
 #include "ding_worker/worker/processes/operator_client.h"
 #include "ding_worker/worker/processes/supervisor.h"
@@ -53,6 +58,8 @@ constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 // Time for learners to notice that their generation is over, after they have waited for its
 // timeout.
 constexpr absl::Duration kBeyondAllReduceTimeout = absl::Seconds(15);
+// How long a worker that ends tries to send its last files.
+constexpr absl::Duration kEndPatience = absl::Seconds(10);
 // Time for processes to end when their run is over.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
@@ -87,6 +94,69 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
     absl::SleepFor(kStoreRetry);
   }
 }
+
+// Where a worker writes its files: the folder of the run, or a folder of its own, from which they
+// go to the store.
+class WorkerFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<WorkerFolder>> Open(const ExperimentConfig& config,
+                                                            const Welcome& welcome,
+                                                            const ParallelWorkerOptions& options) {
+    auto folder = std::make_unique<WorkerFolder>();
+    folder->path_ = welcome.exp_dir();
+    if (!FilesAreInStore(config)) return folder;
+    const char* const temporary = std::getenv("TMPDIR");
+    const std::string base = JoinPath(temporary == nullptr ? "/tmp" : temporary,
+                                      absl::StrCat("ding_worker_files-", geteuid()));
+    RemoveDeadRuns(base);  // folders of workers that were killed
+    DING_ASSIGN_OR_RETURN(
+        folder->memory_,
+        RunMemory::Create(base, absl::StrCat(welcome.run(), "-", welcome.worker(), "-", getpid())));
+    folder->path_ = folder->memory_->path();
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
+                          OpenStore(RunFilesUrl(welcome.store_url()), options.interrupted));
+    folder->files_ = std::make_unique<RunFiles>(std::move(store), folder->path_, options.name);
+    // An earlier process of this name has begun these logs.
+    for (const char* end : {".csv", ".jsonl", "_events.jsonl", "_logger.txt"}) {
+      folder->Bring(absl::StrCat("log/", options.name, end));
+    }
+    if (config.metrics().sink_size() > 0) {  // Only they know the names of their files.
+      const absl::Status brought = folder->files_->Fetch([&](const StoredFile& file) {
+        return absl::StartsWith(file.path(), "log/") &&
+               absl::StrContains(Basename(file.path()), options.name);
+      });
+      DING_LOG_IF(WARNING, !brought.ok()) << "logs are begun anew: " << brought.message();
+    }
+    DING_RETURN_IF_ERROR(folder->files_->Start());
+    return folder;
+  }
+
+  const std::string& path() const { return path_; }
+  // Brings a file or a checkpoint that another process may have written since this one did. Does
+  // nothing in the folder of the run. If the store is away, the caller goes on without it.
+  void Bring(const std::string& file) {
+    if (files_ == nullptr) return;
+    absl::Status brought = files_->Publish();
+    brought.Update(files_->FetchPath(file));
+    DING_LOG_IF(WARNING, !brought.ok()) << "'" << file << "' is begun anew: " << brought.message();
+  }
+  // Sends the last files. The folder stays if this fails.
+  void Finish(const std::function<bool()>& interrupted) {
+    if (files_ == nullptr) return;
+    const Timer waited(Clock::Real());
+    const absl::Status sent =
+        files_->Finish([&] { return interrupted() || waited.Elapsed() >= kEndPatience; });
+    if (sent.ok()) return;
+    DING_LOG(WARNING) << sent.message();
+    memory_->Keep();
+    KeepRunMemory(path_).IgnoreError();
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<RunMemory> memory_;  // null: the folder of the run
+  std::unique_ptr<RunFiles> files_;    // null: the same
+};
 
 // Leaves the run when the process is interrupted.
 class InterruptWatch {
@@ -135,14 +205,16 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                         OpenStore(welcome.store_url(), options.interrupted));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerFolder> folder,
+                        WorkerFolder::Open(config, welcome, options));
   DING_ASSIGN_OR_RETURN(
       const std::unique_ptr<ProcessLogs> logs,
-      ProcessLogs::Open(welcome.exp_dir(), options.name, ProcessLogs::Of::kWorker, Clock::Real()));
+      ProcessLogs::Open(folder->path(), options.name, ProcessLogs::Of::kWorker, Clock::Real()));
   DING_LOG(INFO) << options.name << " is worker " << welcome.worker() << " of run "
                  << welcome.run();
   ComponentDeps deps;
   deps.metrics = logs->metrics();
-  deps.exp_dir = welcome.exp_dir();
+  deps.exp_dir = folder->path();
   DING_RETURN_IF_ERROR(AddSinks(config, deps.exp_dir, options.name, &deps.metrics));
 
   const int place = static_cast<int>(welcome.place());
@@ -154,19 +226,32 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
     DING_ASSIGN_OR_RETURN(
         const std::unique_ptr<BaseCommLearner> learner,
         create_comm_learner(CommLearnerConfig(config), learner_options, session, store.get(),
-                            MakeTaskLearnerFactory(config, deps, place, welcome.run())));
+                            [&, make = MakeTaskLearnerFactory(config, deps, place, welcome.run())](
+                                const LearnerTask& task, GroupMember* group) {
+                              const std::string name =
+                                  task.name().empty() ? "ckpt" : absl::StrCat("ckpt_", task.name());
+                              folder->Bring(JoinPath(name, kResumeCheckpoint));
+                              return make(task, group);
+                            }));
     status = RunUntilTheEnd(options, learner.get());
   } else {
     if (config.system().record_bytes() > 0) {
       DING_RETURN_IF_ERROR(NameRecordedWorker(deps.exp_dir, welcome.worker(), options.name));
     }
-    DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommCollector> collector,
-                          create_comm_collector(CommCollectorConfig(config), session, store.get(),
-
-                                                MakeTaskCollectorFactory(config, deps, place)));
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<BaseCommCollector> collector,
+        create_comm_collector(CommCollectorConfig(config), session, store.get(),
+                              [&, make = MakeTaskCollectorFactory(config, deps, place)](
+                                  const CollectorTask& task, CollectorLink* link) {
+                                // An evaluator continues what others have counted.
+                                if (task.eval_flag() &&
+                                    config.policy().eval().evaluator().has_params()) {
+                                  folder->Bring("evaluator");
+                                }
+                                return make(task, link);
+                              }));
     status = RunUntilTheEnd(options, collector.get());
   }
-  session->Close(status.ok() ? "done" : status.message());
   const RunEnd how = !status.ok()            ? RunEnd::kFailed
                      : options.interrupted() ? RunEnd::kInterrupted
                                              : RunEnd::kFinished;
@@ -174,6 +259,9 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   absl::Status flushed = deps.metrics->Flush();
   flushed.Update(logs->Flush());
   if (!flushed.ok()) DING_LOG(WARNING) << "some logs could not be written: " << flushed.message();
+  // The coordinator waits for the files until the session is closed.
+  folder->Finish(options.interrupted);
+  session->Close(status.ok() ? "done" : status.message());
   return status;
 }
 
@@ -242,8 +330,10 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
   const Welcome& welcome = session->welcome();
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerFolder> folder,
+                        WorkerFolder::Open(config, welcome, options.worker));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessLogs> logs,
-                        ProcessLogs::Open(welcome.exp_dir(), options.worker.name,
+                        ProcessLogs::Open(folder->path(), options.worker.name,
                                           ProcessLogs::Of::kWorker, Clock::Real()));
   DING_RETURN_IF_ERROR(CheckCanGroupLearners(config));  // Its learners are this program, too.
   LearnerAggregator::Options aggregator_options;
@@ -294,9 +384,10 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
   if (options.worker.interrupted()) supervisor.Interrupt(SIGTERM, /*except=*/"");
   supervisor.Stop(kStopTimeout);
   if (status.ok()) status = watched;
-  session->Close(status.ok() ? "done" : status.message());
   const absl::Status flushed = logs->Flush();
   if (!flushed.ok()) DING_LOG(WARNING) << "some logs could not be written: " << flushed.message();
+  folder->Finish(options.worker.interrupted);
+  session->Close(status.ok() ? "done" : status.message());
   return status;
 }
 

@@ -49,6 +49,27 @@ void AppendRecordingProblems(const ExperimentConfig& config, std::vector<std::st
   }
 }
 
+// Appends what a run whose files are in the store cannot have.
+void AppendRunFilesProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
+  if (config.system().store_url().empty()) {
+    problems->push_back(
+        "system.run_files is STORE, but system.store_url is not set: that is memory of this "
+        "machine, which others do not see; expected 'redis:HOST:PORT/PREFIX', or 'file:/folder' "
+        "that all machines see");
+  }
+  if (config.system().record_bytes() > 0) {
+    problems->push_back(absl::StrCat(
+        "system.record_bytes is ", config.system().record_bytes(),
+        " beside system.run_files STORE, expected 0: a recording is too large for the store"));
+  }
+  for (const SinkConfig& sink : config.metrics().sink()) {
+    if (sink.type() != "mlflow") continue;
+    problems->push_back(
+        "metrics.sink has the type 'mlflow' beside system.run_files STORE, expected none: it "
+        "writes beside the run's folder, where nothing is sent from");
+  }
+}
+
 // Appends the settings by which arrival or time would decide what a run in lockstep learns.
 void AppendLockstepProblems(const ExperimentConfig& config, std::vector<std::string>* problems) {
   const auto expect = [problems](bool holds, absl::string_view found, absl::string_view expected) {
@@ -225,6 +246,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config, bo
         "' counts rows in a parallel run: expected 0, or a buffer of type 'episode'"));
   }
   AppendRecordingProblems(config, &problems);
+  if (FilesAreInStore(config)) AppendRunFilesProblems(config, &problems);
   if (OpponentLearns(config) && !PlaysGames(config)) AppendOpponentProblems(config, &problems);
   if (config.system().lockstep()) AppendLockstepProblems(config, &problems);
   AppendItemBufferProblems(config, PlaysGames(config), &problems);
@@ -242,7 +264,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config, bo
         "'file:/folder'");
   }
   const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
-  if (redis && config.system().coordinator().journal() == JOURNAL_IN_STORE &&
+  if (redis && JournalIsInStore(config) &&
       config.system().coordinator().journal_sync() != CoordinatorConfig::PERIODIC) {
     problems.push_back(
         "system.coordinator.journal_sync is set, but the journal is in Redis, whose `appendfsync` "
