@@ -69,7 +69,7 @@ podman run --rm --network=none --entrypoint id localhost/ding_test | grep -q 'ui
 in_coordinator() { podman exec ding_test_coordinator_1 "$@"; }
 status() { in_coordinator start ctl status 2>/dev/null; }
 env_step() { status | sed -nE '1s/.* env_step ([0-9]+) .*/\1/p' | grep . || echo 0; }
-workers() { status | grep -cE ' (learner|collector)-[0-9]' || true; }
+workers() { status | grep -cE '^ +[0-9]+ +(learner|collector)-' || true; }
 wait_until() {
   local end=$((SECONDS + 300))
   until eval "$1"; do
