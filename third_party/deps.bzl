@@ -122,6 +122,15 @@ _EXTRAS = {
         "links": {"src/compiler/grpc_cpp_plugin_bin": "/usr/bin/grpc_cpp_plugin"},
         "packages": {"src/compiler": _GRPC_COMPILER_BUILD},
     },
+    "dygraphs": {
+        "links": {name: "/usr/share/javascript/dygraphs/" + name for name in ["dygraph.min.css", "dygraph.min.js"]},
+        "root": """filegroup(
+    name = "dygraphs",
+    srcs = ["dygraph.min.css", "dygraph.min.js"],
+    visibility = ["//visibility:public"],
+)
+""",
+    },
     "libtorch": {
         "links": {"include": "/usr/include/torch/csrc/api/include"},
     },

@@ -157,6 +157,15 @@ LIBRARIES = {
         "header": "zlib.h",
         "targets": {"zlib": {"libs": ["z"]}},
     },
+    "dygraphs": {
+        "license": "MIT",
+        "why": "the charts of `//worker/watch`, which has it inside",
+        "restricted": True,
+        "debian": ["libjs-dygraphs"],
+        "fedora": ["nodejs-dygraphs"],
+        "header": "../share/javascript/dygraphs/dygraph.min.js",
+        "targets": {},
+    },
     "lz4": {
         "license": "BSD-2-Clause",
         "why": "fast compression of the store",
@@ -220,6 +229,15 @@ LIBRARIES = {
         "fedora": ["openssl-devel"],
         "header": "openssl/evp.h",
         "targets": {"crypto": {"libs": ["crypto"]}},
+    },
+    "libmicrohttpd": {
+        "license": "LGPL-2.1",
+        "why": "the server of `//worker/watch` and of metrics. It bounds the connections, the memory and the time of its callers, and has TLS",
+        "restricted": True,
+        "debian": ["libmicrohttpd-dev"],
+        "fedora": ["libmicrohttpd-devel"],
+        "header": "microhttpd.h",
+        "targets": {"microhttpd": {"libs": ["microhttpd"]}},
     },
     "sqlite3": {
         "license": "public domain",

@@ -56,6 +56,7 @@ OTHERS = [
     (r'mujoco/', ['//third_party:mujoco', '@mujoco//:mujoco']),
     (r'EGL/', ['//third_party:egl', '@mujoco//:egl']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
+    (r'microhttpd\.h', ['//third_party:microhttpd', '@libmicrohttpd//:microhttpd']),
     (r'sqlite3\.h', ['//third_party:sqlite3', '@sqlite3//:sqlite3']),
 ]
 UNIT = re.compile(r'_unit_\d+_test$')

@@ -1,0 +1,103 @@
+// Serves pages and metrics over HTTP, by libmicrohttpd. Only this package knows that library.
+//
+// Who may ask:
+//   - On loopback: everybody on this machine who names a loopback host. A page of another site that
+//     a browser shows cannot: its requests name that site ("DNS rebinding").
+//   - With a token file: whoever shows a token of it, as "Authorization: Bearer <token>", or as the
+//     password of Basic authentication, for which browsers ask. Tokens never stand in a URL.
+//   - Beyond loopback TLS and a token file are needed. Callers need no certificate.
+//
+// Bounds: connections, streams, bytes of a request's head (32 KiB), and seconds of a silent
+// connection. A caller beyond them is disconnected or gets status 503. Only GET and HEAD are served.
+//
+// Ownership: owns its threads and its socket. The destructor stops it.
+// Threads:   thread-safe. The server's threads call the handler, several at the same time.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(server_, HttpServer::Start({"127.0.0.1:8080"}, [](const HttpRequest& r) {
+//                           return r.path == "/" ? HttpReply::Text("hello\n") : HttpReply::NotFound();
+//                         }));
+#ifndef DING_WORKER_INTERACTION_HTTP_HTTP_SERVER_H_
+#define DING_WORKER_INTERACTION_HTTP_HTTP_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/interaction/grpc/link_credentials.h"
+
+namespace ding {
+
+struct HttpRequest {
+  std::string path;  // decoded, without the query: "/metrics"
+  std::map<std::string, std::string> query;
+  std::string role;  // of the caller's token: "operator", ...; "" if the server has no tokens
+};
+
+struct HttpReply {
+  static HttpReply Text(std::string body) { return {200, "text/plain; charset=utf-8", body, {}}; }
+  static HttpReply NotFound() { return {404, "text/plain; charset=utf-8", "not found\n", {}}; }
+
+  int status = 200;
+  std::string type;  // the media type: "text/html; charset=utf-8"
+  std::string body;
+  // If it is set, the reply is a stream instead of `body`. Returns the next piece; "": nothing yet,
+  // the server asks again after HttpServer::kStreamPeriod; nullopt: the end. It must not wait.
+  std::function<std::optional<std::string>()> next;
+};
+
+// A handler must return soon: other callers wait for the same thread. It must not throw.
+using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
+
+class HttpServer {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1:0";  // port 0: any free one
+    GrpcTransportOptions link = {};       // tls_cert, tls_key and token_file, if any
+    int max_connections = 64;             // half of them may be streams
+  };
+
+  static constexpr int kThreads = 5;
+  static constexpr absl::Duration kStreamPeriod = absl::Milliseconds(250);
+  // A connection without a byte for so long is closed.
+  static constexpr absl::Duration kSilence = absl::Seconds(20);
+
+  // Listens and serves until Stop().
+  //   kAlreadyExists       another program listens on the port; the message names it if it can
+  //   kFailedPrecondition  the address is beyond loopback, and TLS or the token file is missing
+  //   kInvalidArgument     the address or the options make no sense
+  //   kResourceExhausted   the system refuses a thread
+  //   ...                  the files of `link` cannot be read (link_credentials.h)
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Options& options,
+                                                           HttpHandler handler);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer();
+
+  // "http://127.0.0.1:8080/"
+  const std::string& url() const { return url_; }
+  int port() const { return port_; }
+  // Closes all connections, and returns when no handler is called any more. May be called again.
+  void Stop();
+
+ private:
+  class Impl;
+
+  HttpServer(std::unique_ptr<Impl> impl, std::string url, int port);
+
+  const std::unique_ptr<Impl> impl_;
+  const std::string url_;
+  const int port_;
+};
+
+// The program that listens on a TCP port of this machine, as "serial (process 4711)"; "" if it
+// belongs to another user or there is none.
+std::string ListenerOf(int port);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_HTTP_HTTP_SERVER_H_
