@@ -8,7 +8,8 @@
 //   - Beyond loopback TLS and a token file are needed. Callers need no certificate.
 //
 // Bounds: connections, streams, bytes of a request's head (32 KiB), and seconds of a silent
-// connection. A caller beyond them is disconnected or gets status 503. Only GET and HEAD are served.
+// connection. A caller beyond them is disconnected or gets status 503.
+// Methods: GET and HEAD.
 //
 // Ownership: owns its threads and its socket. The destructor stops it.
 // Threads:   thread-safe. The server's threads call the handler, several at the same time.

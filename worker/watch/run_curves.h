@@ -41,8 +41,8 @@ class Curve {
     double mean() const { return sum / static_cast<double>(count); }
   };
 
-  // A value of a step that the curve has already replaces the old one: after a resume, steps are run
-  // again. NaN and infinities are left out.
+  // A value of a step that the curve has already replaces the old one: a resumed run repeats steps.
+  // NaN and infinities are left out.
   void Add(int64_t step, double time, double value);
   // In the order of their steps.
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -70,7 +70,7 @@ class MetricsFile {
 
   const std::string& path() const { return path_; }
   const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
-  // Of the first line; nullopt: there is none yet.
+  // The time of the first line; nullopt: there is none yet.
   std::optional<double> first_time() const { return first_time_; }
 
  private:
