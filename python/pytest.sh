@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Runs the test files of the arguments by pytest.
+# Runs the test files of the arguments by pytest, with the Python that the extension was compiled for.
 set -euo pipefail
 . python/testing/python.sh
 
-"$python" -c 'import pytest' 2>/dev/null || {
-  echo "skipped: $python has no pytest; tools/setup test installs it"
-  exit 0
-}
-"$python" -m pytest -q -p no:cacheprovider -W error --rootdir="$PWD/python/tests" "$@"
+for candidate in "$python" /usr/bin/python3; do
+  "$candidate" -c 'import numpy, pytest' 2>/dev/null || continue
+  "$candidate" -c 'import ding_worker.replay_buffer' 2>"$TEST_TMPDIR/why" || continue
+  exec "$candidate" -m pytest -q -p no:cacheprovider -W error --rootdir="$PWD/python/tests" "$@"
+done
+if [ -e "$TEST_TMPDIR/why" ]; then
+  cat "$TEST_TMPDIR/why" >&2
+  exit 1
+fi
+echo "skipped: no python3 has numpy and pytest; tools/setup test installs them"

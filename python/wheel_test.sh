@@ -5,7 +5,9 @@ set -euo pipefail
 unset PYTHONPATH
 
 wheel=$(echo python/wheel/ding_worker-*.whl)
-"$python" -c "import sys; sys.exit('-cp%d%d-' % sys.version_info[:2] not in '$wheel')" || {
+fits() { "$1" -c "import numpy, sys; sys.exit('-cp%d%d-' % sys.version_info[:2] not in '$wheel')" 2>/dev/null; }
+fits "$python" || python=/usr/bin/python3
+fits "$python" || {
   echo "skipped: $wheel is for another Python than $python"
   exit 0
 }
