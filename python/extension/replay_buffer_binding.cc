@@ -323,8 +323,7 @@ class Buffer {
   absl::Status PushRows(IBuffer* buffer, const TransitionReading& reading,
                         const PushedColumns& pushed, absl::Span<const int64_t> stream_of,
                         int64_t envstep, bool ends) {
-    ends_.resize(static_cast<size_t>(pushed.size));
-    for (int64_t row = 0; row < pushed.size; ++row) ends_[row] = reading.EndOf(pushed, row);
+    reading.FindEnds(pushed, &ends_);
     if (ends && ends_.back() == SegmentEnd::kCut) ends_.back() = SegmentEnd::kTruncated;
     SegmentBatch data;
     last_rows_.clear();

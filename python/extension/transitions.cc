@@ -83,6 +83,17 @@ std::string InTransition(int64_t row) {
   return row < 0 ? "the columns" : absl::StrCat("transition ", row);
 }
 
+bool IsSet(const std::byte* value, DType dtype) {
+  if (SizeOf(dtype) == 1) return *value != std::byte{0};
+  if (dtype == DType::kFloat32) {
+    float number;
+    std::memcpy(&number, value, sizeof(number));
+    return number != 0;
+  }
+  return std::any_of(value, value + SizeOf(dtype),
+                     [](std::byte byte) { return byte != std::byte{0}; });
+}
+
 }  // namespace
 
 KeyPath::KeyPath(absl::string_view name) {
@@ -236,22 +247,20 @@ void TransitionReading::ReadList(const py::list& data, PushedColumns* pushed) co
   }
 }
 
-bool TransitionReading::IsSet(const EndField& end, const PushedColumns& pushed, int64_t row) const {
-  if (end.field < 0) return false;
-  const std::byte* const value = pushed.rows[end.field] + row * SizeOf(end.dtype);
-  if (end.dtype == DType::kFloat32) {
-    float number;
-    std::memcpy(&number, value, sizeof(number));
-    return number != 0;
-  }
-  return std::any_of(value, value + SizeOf(end.dtype),
-                     [](std::byte byte) { return byte != std::byte{0}; });
-}
-
-SegmentEnd TransitionReading::EndOf(const PushedColumns& pushed, int64_t row) const {
-  if (IsSet(terminated_, pushed, row)) return SegmentEnd::kTerminated;
-  if (IsSet(truncated_, pushed, row)) return SegmentEnd::kTruncated;
-  return IsSet(done_, pushed, row) ? SegmentEnd::kTerminated : SegmentEnd::kCut;
+void TransitionReading::FindEnds(const PushedColumns& pushed, std::vector<SegmentEnd>* ends) const {
+  ends->assign(static_cast<size_t>(pushed.size), SegmentEnd::kCut);
+  const auto mark = [&](const EndField& field, SegmentEnd end) {
+    if (field.field < 0) return;
+    const std::byte* value = pushed.rows[field.field];
+    const int64_t bytes = SizeOf(field.dtype);
+    for (SegmentEnd& found : *ends) {
+      if (IsSet(value, field.dtype)) found = end;
+      value += bytes;
+    }
+  };
+  mark(done_, SegmentEnd::kTerminated);
+  mark(truncated_, SegmentEnd::kTruncated);
+  mark(terminated_, SegmentEnd::kTerminated);
 }
 
 }  // namespace ding

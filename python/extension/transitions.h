@@ -62,8 +62,8 @@ class TransitionReading {
   // Read a dict of columns, or a list of dicts. ValueError: other keys, types or shapes.
   void ReadColumns(const pybind11::dict& data, PushedColumns* pushed) const;
   void ReadList(const pybind11::list& data, PushedColumns* pushed) const;
-  // Whether the episode ends after row `row`: by "terminated" or "done", or by "truncated".
-  SegmentEnd EndOf(const PushedColumns& pushed, int64_t row) const;
+  // Says after which rows an episode ends: by "terminated" or "done", or by "truncated".
+  void FindEnds(const PushedColumns& pushed, std::vector<SegmentEnd>* ends) const;
 
  private:
   struct EndField {
@@ -72,7 +72,6 @@ class TransitionReading {
   };
 
   EndField FindEnd(absl::string_view name) const;
-  bool IsSet(const EndField& end, const PushedColumns& pushed, int64_t row) const;
   void CheckKeys(const pybind11::dict& data, int64_t row) const;
   pybind11::handle Value(const KeyPath& path, const std::string& name, pybind11::handle data,
                          int64_t row) const;
