@@ -15,7 +15,7 @@ import subprocess
 import sys
 import zipfile
 
-# Of the GNU C and C++ libraries, as PEP 600 lets a wheel expect them.
+# The GNU C and C++ libraries, which PEP 600 lets a wheel expect.
 EVERYWHERE = re.compile(r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so(\.\d+)*$")
 
 

@@ -48,7 +48,8 @@ std::optional<DType> ArrayDType(pybind11::handle array);
 std::string ArrayText(pybind11::handle array);
 
 // The elements of `value`, row-major, as `field` has them: [rows, ...shape], or [...shape] if
-// `rows` is below 0. float64 becomes float32, as in DI-engine's to_tensor. `*keep` keeps them alive.
+// `rows` is below 0. float64 becomes float32, as in DI-engine's to_tensor. `*keep` keeps them
+// alive.
 // ValueError: another type or shape; the text has both.
 const std::byte* ReadArray(pybind11::handle value, const FieldSpec& field, int64_t rows,
                            const ValuePlace& place, pybind11::object* keep);

@@ -424,7 +424,7 @@ class Buffer {
   bool waits_ = false;               // a push or a draw may wait for another thread
   bool sequences_ = false;
 
-  // Of the rows that are pushed: under pushes_, or with the GIL.
+  // For the rows that are pushed: under pushes_, or with the GIL.
   std::mutex pushes_;
   std::optional<TransitionReading> reading_;  // not set until the first push
   StreamTracker streams_;
@@ -432,7 +432,7 @@ class Buffer {
   std::vector<SegmentEnd> ends_;
   std::vector<int64_t> last_rows_;
 
-  // Of the batches that are drawn: with the GIL.
+  // For the batches that are drawn: with the GIL.
   SpecPtr drawn_spec_;
   std::vector<KeyPath> drawn_keys_;
   int64_t row_bytes_ = 0;  // 0 until the first draw
