@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 # The GNU C and C++ libraries, which PEP 600 lets a wheel expect.
@@ -26,14 +27,12 @@ def read(path):
 
 def stripped(path):
     """The bytes of a library without its symbols, if this machine has strip."""
-    try:
-        subprocess.run(["strip", "--strip-unneeded", "-o", "stripped", path], check=True)
-    except FileNotFoundError:
-        return read(path)
-    try:
-        return read("stripped")
-    finally:
-        os.remove("stripped")
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            subprocess.run(["strip", "--strip-unneeded", "-o", file.name, path], check=True)
+        except FileNotFoundError:
+            return read(path)
+        return read(file.name)
 
 
 def libraries(path):
