@@ -242,7 +242,7 @@ TEST_F(RunEndsTest, ABudget_TheLastPolicyIsEvaluated) {
     evaluated.push_back(learner->run_signals()->evaluation()->train_iter);
   });
   const std::string hook = HookAt("AFTER_EVAL");
-  for (const char* budget : {"max_env_step=100", "max_train_iter=20"}) {
+  for (const char* budget : {"max_env_step=100", "max_train_iter=24"}) {
     evaluated.clear();
     DING_ASSERT_OK_AND_ASSIGN(const SerialResult result, Run(budget, {budget, hook}));
     EXPECT_THAT(evaluated, testing::ElementsAre(0, 10, 20, result.train_iter)) << budget;
