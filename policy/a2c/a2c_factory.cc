@@ -11,6 +11,7 @@
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 
@@ -24,6 +25,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy, const
   DING_ASSIGN_OR_RETURN(ActorCriticParts parts,
                         MakeActorCriticParts(policy, config.actor_critic(), context,
                                              ChangingFields(config.actor_critic()), problems));
+  DING_RETURN_IF_ERROR(CheckLossColumns(context.loss.get(), ActorCriticLossColumns()));
   parts.options.update.own_loss = context.loss;
   return CreateA2c(std::move(parts.actor), std::move(parts.critic), context.observation,
                    context.action, {std::move(parts.options), config.adv_norm()});

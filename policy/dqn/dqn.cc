@@ -17,6 +17,7 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
@@ -163,6 +164,11 @@ absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Net
   DING_ASSIGN_OR_RETURN(std::unique_ptr<QNetwork> q_network,
                         QNetwork::Create(variant.algorithm, std::move(network), std::move(action),
                                          std::move(observation), std::move(variant.head)));
+  if (LossFunction* const own = options.own_loss.get(); own != nullptr) {
+    DING_RETURN_IF_ERROR(
+        CheckLossColumns(own, DqnLossColumns(q_network->num_actions(), q_network->has_mask(),
+                                             own->reads_target_of_obs())));
+  }
   auto policy = absl::WrapUnique(new DqnPolicy(std::move(q_network), options));
   if (options.modes.learn) {
     DING_ASSIGN_OR_RETURN(QLearnMode::Parts parts,

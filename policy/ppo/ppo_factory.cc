@@ -14,6 +14,7 @@
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.h"
@@ -71,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreatePpoPolicy(const PolicyConfig& poli
   DING_ASSIGN_OR_RETURN(ActorCriticParts parts,
                         MakeActorCriticParts(policy, config.actor_critic(), context,
                                              FieldsOf(config), FindProblems(policy, config)));
+  DING_RETURN_IF_ERROR(CheckLossColumns(context.loss.get(), ActorCriticLossColumns()));
   PpoOptions options;
   options.policy = std::move(parts.options);
   options.loss = std::move(loss);

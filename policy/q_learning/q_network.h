@@ -140,6 +140,7 @@ class QNetwork {
 
   // Returns the fields of `obs` that the network reads; valid until the next call.
   ColumnsView Inputs(const ColumnsView& obs);
+  bool has_mask() const { return mask_field_.has_value(); }
   // Returns the mask [B, A] of the legal actions in `obs`; empty if all are legal.
   absl::Span<const uint8_t> MaskOf(const ColumnsView& obs) const;
   // Returns row `row` of `values` [B, A]; empty if `values` is empty.

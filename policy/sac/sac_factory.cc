@@ -15,6 +15,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_modes.h"
@@ -60,6 +61,12 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateSacPolicy(const PolicyConfig& poli
           policy, config.continuous(), context, ActorHead::kNormal, FindProblems(config),
           FieldsOf(config, context),
           {config.num_critics(), config.critic_dropout(), config.critic_layer_norm()}));
+  const int64_t width = context.action->field(0).num_elements();
+  DING_RETURN_IF_ERROR(
+      CheckLossColumns(context.loss.get(), CriticLossColumns(width, config.num_critics())));
+  DING_RETURN_IF_ERROR(
+      CheckLossColumns(context.actor_loss.get(),
+                       ActorLossColumns(width, config.num_critics(), /*has_log_prob=*/true)));
   SacOptions options;
   options.algorithm = policy.type();
   options.entropy_cost = std::move(entropy_cost);

@@ -13,6 +13,7 @@
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_config.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/td3/td3.h"
@@ -31,6 +32,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& policy,
   DING_ASSIGN_OR_RETURN(ContinuousParts parts,
                         MakeContinuousParts(policy, config, context, ActorHead::kMean,
                                             /*problems=*/{}, {noise}, {num_critics}));
+  const int64_t width = context.action->field(0).num_elements();
+  DING_RETURN_IF_ERROR(CheckLossColumns(context.loss.get(), CriticLossColumns(width, num_critics)));
+  DING_RETURN_IF_ERROR(
+      CheckLossColumns(context.actor_loss.get(),
+                       ActorLossColumns(width, /*num_critics=*/1, /*has_log_prob=*/false)));
   options.algorithm = policy.type();
   parts.options.actor_update_freq = options.base.actor_update_freq;
   parts.options.target_delay = options.base.actor_update_freq;

@@ -18,6 +18,7 @@
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/loss/loss_columns.h"
 #include "ding_worker/policy/torch/torch_device.h"
 #include "ding_worker/policy/torch/torch_network.h"
 #include "torch/csrc/autograd/autograd.h"
@@ -25,12 +26,18 @@
 namespace ding {
 namespace {
 
+// The function has asked for a tensor or a number that the policy does not give.
+class UnknownName : public std::out_of_range {
+  using std::out_of_range::out_of_range;
+};
+
 template <typename Names>
-[[noreturn]] void ThrowUnknown(const std::string& name, const Names& names) {
+[[noreturn]] void ThrowUnknown(const std::string& what, const Names& names,
+                               absl::string_view remedy = "") {
   std::vector<std::string> known;
   for (const auto& each : names) known.push_back(each.first);
-  throw std::out_of_range(absl::StrCat("there is no '", name, "', expected one of: ",
-                                       known.empty() ? "none" : absl::StrJoin(known, ", ")));
+  throw UnknownName(absl::StrCat("there is no ", what, ", expected one of: ",
+                                 known.empty() ? "none" : absl::StrJoin(known, ", "), remedy));
 }
 
 at::ScalarType TypeOf(float) { return at::kFloat; }
@@ -66,6 +73,14 @@ std::string Describe(const at::Tensor& tensor) {
                       ShapeString({tensor.sizes().data(), tensor.sizes().size()}));
 }
 
+// "batch action Int[2], reward Float[2]".
+std::string Describe(const Outputs& tensors) {
+  return absl::StrCat(tensors.name(), " ",
+                      absl::StrJoin(tensors.all(), ", ", [](std::string* to, const auto& tensor) {
+                        absl::StrAppend(to, tensor.first, " ", Describe(tensor.second));
+                      }));
+}
+
 // Checks a tensor that the function has returned: `what` is its name; one number for each row, or
 // where `scalar` is set, a single one.
 absl::Status CheckReturned(absl::string_view what, const at::Tensor& found, bool scalar,
@@ -87,7 +102,7 @@ absl::Status CheckReturned(absl::string_view what, const at::Tensor& found, bool
                                           ", of floating point"));
 }
 
-class AutogradLoss : public LossFunction {
+class AutogradLoss : public LossFunction, public ChecksColumns {
  public:
   AutogradLoss(absl::string_view name, TorchLossFunction function, const TorchLossOptions& options)
       : what_(absl::StrCat("loss '", name, "'")),
@@ -95,6 +110,21 @@ class AutogradLoss : public LossFunction {
         options_(options) {}
 
   bool reads_target_of_obs() const override { return options_.reads_target_of_obs; }
+
+  absl::Status CheckColumns(const LossInput& sample) override {
+    return GuardTorch(what_, [&]() -> absl::Status {
+      Tensors tensors(sample);
+      try {
+        const at::AutoGradMode with_autograd(true);
+        function_(tensors.batch, tensors.outputs, tensors.target);
+      } catch (const UnknownName& missing) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(what_, " does not fit this policy: ", missing.what()));
+      } catch (...) {  // NOLINT: other errors may be due to the values
+      }
+      return absl::OkStatus();
+    });
+  }
 
   absl::StatusOr<LossValue> Compute(const LossInput& input) override {
     ScopedFlushDenormals flush;
@@ -104,22 +134,30 @@ class AutogradLoss : public LossFunction {
   }
 
  private:
+  // The arguments of the function, which share the memory of an input.
+  struct Tensors {
+    explicit Tensors(const LossInput& input) : batch(input.numbers), target("target") {
+      SetAll(input.batch, input.rows, &batch);
+      SetAll(input.target, input.rows, &target);
+      batch.Set("weight", at::ones({input.rows}));
+      for (const LossOutput& output : input.outputs) {
+        leaves.push_back(TensorOf(output.values, input.rows, output.width).set_requires_grad(true));
+        outputs.Set(output.name, leaves.back());
+      }
+    }
+    TorchBatch batch;
+    Outputs outputs;
+    Outputs target;
+    std::vector<at::Tensor> leaves;  // of the outputs
+  };
+
   absl::Status Run(const LossInput& input, LossValue* value) {
     const at::AutoGradMode with_autograd(true);
     const int64_t rows = input.rows;
-    TorchBatch batch(input.numbers);
-    Outputs outputs;
-    Outputs target;
-    SetAll(input.batch, rows, &batch);
-    SetAll(input.target, rows, &target);
+    Tensors tensors(input);
     const int64_t counted = SetWeights(input);
-    batch.Set("weight", TensorOf<float>(weight_, rows, 0));
-    std::vector<at::Tensor> leaves;
-    for (const LossOutput& output : input.outputs) {
-      leaves.push_back(TensorOf(output.values, rows, output.width).set_requires_grad(true));
-      outputs.Set(output.name, leaves.back());
-    }
-    const TorchLossValue found = function_(batch, outputs, target);
+    tensors.batch.Set("weight", TensorOf<float>(weight_, rows, 0));
+    const TorchLossValue found = Call(tensors);
     DING_RETURN_IF_ERROR(CheckReturned("loss", found.loss, /*scalar=*/true, /*by_row=*/true, rows));
     if (!found.loss.requires_grad()) {
       return absl::InternalError(absl::StrCat(
@@ -127,8 +165,20 @@ class AutogradLoss : public LossFunction {
           Names(input), ") without detach() or NoGradGuard"));
     }
     DING_RETURN_IF_ERROR(ReadLoss(found.loss, counted, value));
-    DING_RETURN_IF_ERROR(Differentiate(input, found.loss, counted, leaves));
+    DING_RETURN_IF_ERROR(Differentiate(input, found.loss, counted, tensors.leaves));
     return ReadReport(found, rows, value);
+  }
+
+  // An error of libtorch does not say which tensors the function was given.
+  TorchLossValue Call(const Tensors& tensors) const {
+    try {
+      return function_(tensors.batch, tensors.outputs, tensors.target);
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(absl::StrCat(
+          "libtorch refuses an operation of the function: ", error.what_without_backtrace(),
+          "; the function was given ", Describe(tensors.batch), "; ", Describe(tensors.outputs),
+          "; ", Describe(tensors.target), ": compare these shapes with the formula"));
+    }
   }
 
   // Sets weight_, and returns the number of rows that are not padding.
@@ -223,13 +273,22 @@ class AutogradLoss : public LossFunction {
 
 const torch::Tensor& Outputs::operator[](const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) ThrowUnknown(name, tensors_);
+  if (found == tensors_.end()) {
+    const bool is_target_of_obs =
+        name_ == "target" && name == "q" && tensors_.find("next_q") != tensors_.end();
+    ThrowUnknown(absl::StrCat(name_, "[\"", name, "\"]"), tensors_,
+                 is_target_of_obs ? "; a loss with reads_target_of_obs has it, too: register "
+                                    "TorchLoss(function, {/*reads_target_of_obs=*/true})"
+                                  : "");
+  }
   return found->second;
 }
 
 double TorchBatch::number(const std::string& name) const {
   const std::optional<double> found = numbers_.Get(name);
-  if (!found.has_value()) ThrowUnknown(name, numbers_);
+  if (!found.has_value()) {
+    ThrowUnknown(absl::StrCat("batch.number(\"", name, "\")"), numbers_);
+  }
   return *found;
 }
 

@@ -19,7 +19,9 @@
 // This header includes libtorch (some 10 s to compile).
 //
 // Threads: thread-compatible. As policy/torch/torch_network.h, it sets libtorch to one thread.
-// Errors:  kInternal, after "loss 'NAME': ", for an exception; a loss without a gradient, of another
+// Errors:  kInvalidArgument when the policy is made, if it does not have a tensor that the function
+//          reads: so the function is called once with tensors whose values mean nothing.
+//          kInternal, after "loss 'NAME': ", for an exception; a loss without a gradient, of another
 //          shape, on another device, or not finite; gradients that are not finite. The policy names
 //          the iteration, and changes nothing.
 //
@@ -53,18 +55,23 @@ namespace ding {
 // Tensors by name.
 class Outputs {
  public:
+  // `name` is that of the argument of the function, for errors.
+  explicit Outputs(std::string name = "outputs") : name_(std::move(name)) {}
   // Throws std::out_of_range, with the existing names, if no tensor has this name.
   const torch::Tensor& operator[](const std::string& name) const;
   const std::map<std::string, torch::Tensor>& all() const { return tensors_; }
   void Set(const std::string& name, torch::Tensor tensor) { tensors_[name] = std::move(tensor); }
 
+  const std::string& name() const { return name_; }
+
  private:
+  std::string name_;
   std::map<std::string, torch::Tensor> tensors_;
 };
 
 class TorchBatch : public Outputs {
  public:
-  explicit TorchBatch(const NamedValues& numbers) : numbers_(numbers) {}
+  explicit TorchBatch(const NamedValues& numbers) : Outputs("batch"), numbers_(numbers) {}
   // A setting such as "clip_ratio". Throws as operator[].
   double number(const std::string& name) const;
 

@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Autograd, PolicyConformance, testing::ValuesIn(Conforma
                          testing::PrintToStringParamName());
 
 // What the loss "faulty" does in this process: return the loss of dqn, or something wrong.
-enum class Fault { kNone, kNoGradient, kShape, kNan, kDevice, kThrows };
+enum class Fault { kNone, kNoGradient, kShape, kNan, kDevice, kThrows, kOperation };
 Fault fault = Fault::kNone;
 
 TorchLossValue Faulty(const TorchBatch&, const Outputs& outputs, const Outputs&) {
@@ -192,12 +192,19 @@ TorchLossValue Faulty(const TorchBatch&, const Outputs& outputs, const Outputs&)
       return sum.to(torch::Device("meta"));
     case Fault::kThrows:
       return outputs["no_such_output"];
+    case Fault::kOperation:
+      return sum + torch::zeros({7, 3, 5});
     case Fault::kNone:
       break;
   }
   return sum;
 }
 DING_REGISTER(LossRegistry(), "faulty", TorchLoss(Faulty), "as the test says");
+
+torch::Tensor ReadsTargetQ(const TorchBatch&, const Outputs& outputs, const Outputs& target) {
+  return torch::square(outputs["q"] - target["q"]).sum(1);
+}
+DING_REGISTER(LossRegistry(), "reads_target_q", TorchLoss(ReadsTargetQ), "without asking for it");
 
 struct FaultCase {
   Fault fault;
@@ -217,7 +224,10 @@ TEST_P(FaultyLoss, IsRefusedWithItsIterationAndChangesNothing) {
                     ", 1], expected a scalar or one number for each of the ", rows, " rows")},
       {Fault::kNan, "loss 'faulty': the loss of row 0 is nan, expected a finite number"},
       {Fault::kDevice, "loss 'faulty': returned a loss on meta, expected it on cpu"},
-      {Fault::kThrows, "loss 'faulty': there is no 'no_such_output', expected one of: "},
+      {Fault::kThrows, "loss 'faulty': there is no outputs[\"no_such_output\"], expected one of: "},
+      {Fault::kOperation,
+       "loss 'faulty': libtorch refuses an operation of the function: The size of"},
+      {Fault::kOperation, "; the function was given batch "},
   };
   const std::vector<std::string> places =
       absl::StrContains(of.losses, "actor_loss")
@@ -253,6 +263,27 @@ TEST_P(FaultyLoss, IsRefusedWithItsIterationAndChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultyLoss, testing::ValuesIn(Cases()), CaseName);
+
+TEST(LossForAnotherPolicy, IsRefusedWhenThePolicyIsMade) {
+  const std::vector<Case> cases = Cases();
+  const auto create = [&cases](size_t index, const std::string& losses) {
+    return std::string(Create(cases[index], losses).status().message());
+  };
+  ASSERT_EQ(cases[2].name, "Ppo");
+  EXPECT_THAT(create(2, "loss { type: 'munchausen_autograd' }"),
+              HasSubstr("policy type 'ppo': loss 'munchausen_autograd' does not fit this policy: "
+                        "there is no batch[\"action\"], expected one of: adv, return, weight"));
+  EXPECT_THAT(create(0, "loss { type: 'ppo_autograd' }"),
+              HasSubstr("there is no outputs[\"log_prob\"], expected one of: q"));
+  ASSERT_EQ(cases[5].name, "Td3");
+  EXPECT_THAT(create(5, "actor_loss { type: 'sac_actor_autograd' }"),
+              HasSubstr("there is no outputs[\"q1\"], expected one of: action, q0"));
+  ASSERT_EQ(cases[4].name, "Sac");
+  EXPECT_EQ(create(4, "actor_loss { type: 'sac_actor_autograd' }"), "");
+  EXPECT_THAT(create(0, "loss { type: 'reads_target_q' }"),
+              HasSubstr("there is no target[\"q\"], expected one of: next_q, next_value; a loss "
+                        "with reads_target_of_obs has it, too: register TorchLoss("));
+}
 
 // The loss of dqn by hand, as one's own.
 class TdByHand : public LossFunction {
