@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/protocol.h"
 
@@ -46,8 +47,9 @@ void GroupCore::TakeFromCoordinator(const CoordinatorMessage& message) {
 
 void GroupCore::Join(uint32_t worker, const Hello& hello, const std::string& peer) {
   roster_.Add(worker, hello, peer, options_.clock->MonotonicNanos());
-  DING_LOG(INFO) << hello.name() << " joined the group from " << peer << ": " << roster_.size()
-                 << " learners of " << options_.learner_num;
+  DING_LOG_EVENT(INFO, {EventKind::kJoin, hello.name()})
+      << hello.name() << " joined the group from " << peer << ": " << roster_.size()
+      << " learners of " << options_.learner_num;
   if (end_.has_value()) {
     CoordinatorMessage message;
     *message.mutable_end_run() = *end_;

@@ -52,6 +52,9 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsKilled) {
   }
   Interrupt(program.get());
   EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
+  EXPECT_THAT(Events("a"), AllOf(HasSubstr("\"event\":\"start\",\"name\":\"new\""),
+                                 HasSubstr("\"event\":\"start\",\"name\":\"resumed\""),
+                                 HasSubstr("\"event\":\"end\",\"name\":\"interrupted\"")));
 }
 
 // Where the journal is, and when it is flushed.
@@ -271,6 +274,8 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
   // expired.
   EXPECT_THAT(program->err(), HasSubstr("the length of the lease"));
   Interrupt(program.get());
+  EXPECT_THAT(Events("a"), AllOf(HasSubstr("\"event\":\"fault\",\"name\":\"collector-0\""),
+                                 HasSubstr("\"event\":\"fault\",\"name\":\"learner-0\"")));
 }
 
 TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndTheSupervisorAreKilled) {

@@ -79,6 +79,13 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
   EXPECT_THAT(checkpoints, testing::Contains(testing::StartsWith("iteration_")));
   EXPECT_EQ(checkpoints.back(), "learner_resume");
   EXPECT_THAT(Log("a", "coordinator"), Not(HasSubstr("was cut")));
+  EXPECT_THAT(Events("a"), AllOf(HasSubstr("\"event\":\"start\",\"name\":\"new\""),
+                                 HasSubstr("\"event\":\"join\",\"name\":\"learner-0\""),
+                                 HasSubstr("\"event\":\"evaluation\",\"name\":\"collector_task_"),
+                                 HasSubstr("\"event\":\"checkpoint\",\"name\":\"ckpt_best\""),
+                                 HasSubstr("\"event\":\"end\",\"name\":\"finished\"")));
+  EXPECT_THAT(Events("a", "learner-0_"),
+              HasSubstr("\"event\":\"checkpoint\",\"name\":\"iteration_"));
 }
 
 TEST_F(ParallelTest, CtlTellsTheStatus) {
@@ -135,6 +142,8 @@ TEST_F(ParallelTest, CtlChangesTheNumberOfCollectorsAndStopsTheRun) {
   EXPECT_THAT(ctl({"stop"}, 0), HasSubstr("the run ends"));
   EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
   EXPECT_THAT(program->out(), HasSubstr("\"stop\":false"));
+  EXPECT_THAT(Events("a"), AllOf(HasSubstr("\"event\":\"leave\",\"name\":\"collector-0\""),
+                                 HasSubstr("\"event\":\"refusal\",")));
 }
 
 TEST_F(ParallelTest, ARunThatNoWorkerJoined_EndsWithAnError) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/core/events.pb.h"
@@ -73,8 +74,8 @@ void Join(RunState* run, uint32_t id, const Event::Joined& joined) {
   ForgetPrevious(run, joined);
   Worker* const worker = run->workers.Add(id, hello, joined.peer(), run->now());
   run->records.NoteState();
-  run->Log(LogSeverity::kInfo,
-           absl::StrCat(hello.name(), " joined as worker ", id, " from ", joined.peer()));
+  run->LogEventOf(EventKind::kJoin, hello.name(), LogSeverity::kInfo,
+                  absl::StrCat(hello.name(), " joined as worker ", id, " from ", joined.peer()));
   if (run->ended) {
     SendEnd(run, id);
     return;
@@ -94,8 +95,10 @@ void Lose(RunState* run, uint32_t worker, const absl::Status& why) {
   run->records.NoteState();
   if (lost->held.has_value()) DropHeldData(run, lost);
   if (!run->ended) {
-    run->Log(LogSeverity::kWarning,
-             absl::StrCat(lost->hello.name(), " (worker ", worker, ") is gone: ", why.ToString()));
+    run->LogEventOf(
+        lost->draining ? EventKind::kLeave : EventKind::kFault, lost->hello.name(),
+        LogSeverity::kWarning,
+        absl::StrCat(lost->hello.name(), " (worker ", worker, ") is gone: ", why.ToString()));
     if (role == Hello::COLLECTOR && run->workers.collectors() > run->options.collectors) {
       run->commander.Call(&BaseCommander::DecreaseCollectorTaskSpace);
     }
@@ -113,9 +116,9 @@ void Operate(RunState* run, const OperatorRequest& request, Outcome* outcome) {
   if (done.ok()) outcome->reply = *done;
   if (!request.has_inspect()) {
     run->records.NoteState();
-    run->Log(LogSeverity::kInfo,
-             absl::StrCat("an operator asks: ", request.ShortDebugString(), ": ",
-                          done.ok() ? *done : std::string(done.status().message())));
+    run->LogEventOf(done.ok() ? EventKind::kNone : EventKind::kRefusal, "", LogSeverity::kInfo,
+                    absl::StrCat("an operator asks: ", request.ShortDebugString(), ": ",
+                                 done.ok() ? *done : std::string(done.status().message())));
   }
   Schedule(run);
 }
@@ -144,8 +147,8 @@ RunState::RunState(const Coordinator::Options& run_options, Coordinator::Parts* 
   progress.AddEnvSteps(options.first_env_step);  // The steps in a journal replace these.
 }
 
-void RunState::Warn(const std::string& what) {
-  Log(LogSeverity::kWarning, what);
+void RunState::Warn(const std::string& what, EventKind kind, std::string name) {
+  LogEventOf(kind, std::move(name), LogSeverity::kWarning, what);
   warnings.push_back(what);
   if (warnings.size() > kMaxWarnings) warnings.pop_front();
 }

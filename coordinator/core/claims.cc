@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
@@ -39,7 +40,8 @@ bool IsPossible(int64_t steps, absl::Duration elapsed) {
 
 void SendAway(RunState* run, const std::string& why, Worker* worker) {
   run->Warn(absl::StrCat(worker->hello.name(), " (worker ", worker->id, ", pid ",
-                         worker->hello.pid(), ") is sent away: ", why));
+                         worker->hello.pid(), ") is sent away: ", why),
+            EventKind::kRefusal, worker->hello.name());
   run->workers.NoteSentAway(worker->hello, why, run->now());
   worker->sent_away = why;
   const bool has_task = worker->task.has_value();

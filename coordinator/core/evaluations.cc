@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/core/run_state.h"
 #include "ding_worker/coordinator/core/transitions.h"
@@ -72,12 +74,15 @@ bool IsPossible(const RunState& run, const CollectorFinished& result) {
          mean <= run.options.max_return + margin(run.options.max_return);
 }
 
+std::string Found(const CollectorTask& task, const CollectorFinished& result) {
+  return absl::StrCat(
+      task.task_id(), " has a mean return of ", MeanReturn(result.episode_return()),
+      result.has_eval_score() ? absl::StrCat(" and a score of ", result.eval_score()) : "");
+}
+
 std::string Says(const std::string& name, const CollectorTask& task,
                  const CollectorFinished& result) {
-  return absl::StrCat(
-      name, " says that ", task.task_id(), " has a mean return of ",
-      MeanReturn(result.episode_return()),
-      result.has_eval_score() ? absl::StrCat(" and a score of ", result.eval_score()) : "");
+  return absl::StrCat(name, " says that ", Found(task, result));
 }
 
 // The result is not possible, and no other worker can confirm it. It does not count.
@@ -152,6 +157,12 @@ void Settle(RunState* run, const DoubtedEvaluation& doubted, const std::string& 
 
 void CountResult(RunState* run, const CollectorTask& task, const CollectorFinished& info) {
   run->records.NoteOver(task.task_id());
+  if (task.eval_flag() && info.episode_return_size() > 0) {
+    LogEvent& event = run->LogEventOf(EventKind::kEvaluation, task.task_id(), LogSeverity::kInfo,
+                                      Found(task, info));
+    event.train_iter = info.train_iter();
+    event.value = EvalScore(info);
+  }
   const bool converged = run->commander.Call(&BaseCommander::FinishCollectorTask, task, info);
   const std::optional<double> eval_value = run->commander.Call(&BaseCommander::last_eval_value);
   if (eval_value.has_value()) run->progress.NoteEvaluation(*eval_value);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 
 namespace ding {
 namespace internal_coordinator {
@@ -78,8 +79,11 @@ void RunDriver::CarryOut() {
   effects.deleted.clear();
   for (const Effects::Line& line : std::exchange(effects.lines, {})) {
     if (line.every > 1 && rare_lines_[line.every]++ % line.every != 0) continue;
-    DING_LOG_IF(INFO, line.severity == LogSeverity::kInfo) << line.text;
-    DING_LOG_IF(WARNING, line.severity != LogSeverity::kInfo) << line.text;
+    if (line.severity == LogSeverity::kInfo) {
+      DING_LOG_EVENT(INFO, line.event) << line.text;
+    } else {
+      DING_LOG_EVENT(WARNING, line.event) << line.text;
+    }
   }
 }
 

@@ -45,6 +45,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/core/events.pb.h"
@@ -79,6 +80,7 @@ struct Effects {
     LogSeverity severity = LogSeverity::kInfo;
     std::string text;
     int every = 1;  // of this many lines with the same number, one is logged
+    LogEvent event;
   };
 
   std::vector<std::pair<uint32_t, CoordinatorMessage>> messages;  // to workers
@@ -197,6 +199,7 @@ struct RunState {
     return absl::Nanoseconds(now() - since_nanos);
   }
   int64_t EnvSteps() const { return progress.env_steps(); }
+  int64_t train_iter() const { return progress.train_iter(); }
   bool lockstep() const { return options.lockstep_tasks > 0; }
   // Returns the worker that learns from the buffer; null if there is none.
   Worker* LearnerOf(const TaskBuffer& buffer) {
@@ -208,10 +211,19 @@ struct RunState {
     effects.messages.emplace_back(worker, std::move(message));
   }
   void Log(LogSeverity severity, std::string text, int every = 1) {
-    effects.lines.push_back({severity, std::move(text), every});
+    effects.lines.push_back(
+        {severity, std::move(text), every, {EventKind::kNone, "", EnvSteps(), train_iter()}});
+  }
+  // Logs an event, with what it happens to. The result may be changed until the next line.
+  LogEvent& LogEventOf(EventKind kind, std::string name, LogSeverity severity, std::string text) {
+    Log(severity, std::move(text));
+    LogEvent& event = effects.lines.back().event;
+    event.kind = kind;
+    event.name = std::move(name);
+    return event;
   }
   // Adds a warning to the log and to the status.
-  void Warn(const std::string& what);
+  void Warn(const std::string& what, EventKind kind = EventKind::kFault, std::string name = "");
 
   const Coordinator::Options options;
   const Coordinator::BufferFactory make_buffer;

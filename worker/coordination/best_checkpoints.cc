@@ -16,6 +16,7 @@
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/run_folder/run_checkpoints.h"
 #include "ding_worker/worker/setup/experiment_setup.h"
 #include "ding_worker/worker/tasks/parallel_envs.h"
 #include "ding_worker/worker/tasks/task_config.h"
@@ -98,9 +99,11 @@ absl::Status BestCheckpoints::Save(const BestPolicy& best) const {
   DING_RETURN_IF_ERROR(WriteCheckpoint(path, info, {{kModelComponent, [learn](StateWriter* writer) {
                                                        return learn->SaveModel(writer);
                                                      }}}));
-  DING_LOG(INFO) << "saved checkpoint " << path << ", with a mean "
-                 << (config_.env().best_by().empty() ? "return" : config_.env().best_by()) << " of "
-                 << best.mean_return();
+  LogSavedCheckpoint(
+      path, info,
+      absl::StrCat(", with a mean ",
+                   config_.env().best_by().empty() ? "return" : config_.env().best_by(), " of ",
+                   best.mean_return()));
   return absl::OkStatus();
 }
 

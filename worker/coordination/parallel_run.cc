@@ -1,5 +1,6 @@
 #include "ding_worker/worker/coordination/parallel_run.h"
 
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -9,11 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
@@ -21,6 +24,7 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/learner/comm/unsaved_checkpoints.h"
+#include "ding_worker/metrics/event_log.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -116,13 +120,17 @@ absl::Status Run::Start(Transport* transport) {
   const bool by_hand = options_.resume && !options_.again;
   DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, data_.info().run(), deps, data_.store(),
                                                 comm_.get(), data_.journal(), by_hand));
-  DING_LOG_IF(WARNING, by_hand && parts_.coordinator->status().incarnation() == 1)
+  const RunStatus status = parts_.coordinator->status();
+  const bool is_new = status.incarnation() == 1;
+  DING_LOG_IF(WARNING, by_hand && is_new)
       << "the run in '" << folder->path() << "' had not begun: it begins now";
   if (by_hand) {
-    const RunStatus before = parts_.coordinator->status();
-    const std::string spent = SpentBudgets(config_, before.envstep(), before.train_iter());
+    const std::string spent = SpentBudgets(config_, status.envstep(), status.train_iter());
     DING_LOG_IF(WARNING, !spent.empty()) << spent;
   }
+  DING_LOG_EVENT(
+      INFO, {EventKind::kStart, is_new ? "new" : "resumed", status.envstep(), status.train_iter()})
+      << "the run " << (is_new ? "begins" : "goes on") << "; workers join at " << comm_->address();
   parts_.coordinator->Start();
   DING_RETURN_IF_ERROR(comm_->Start(parts_.coordinator.get()));
   DING_RETURN_IF_ERROR(folder->WriteText(run_files::kAddress, comm_->address()));
@@ -146,7 +154,9 @@ absl::Status Run::Listen(Transport* transport) {
   comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
-  comm.report = [](const std::string& what) { DING_LOG(WARNING) << what; };
+  comm.report = [](const std::string& what) {
+    DING_LOG_EVENT(WARNING, {EventKind::kRefusal}) << what;
+  };
   const absl::StatusOr<std::string> before = ReadRunAddress(data_.folder()->path());
   if (options_.as_before && before.ok()) comm.address = *before;
   const Timer waited(Clock::Real());
@@ -246,6 +256,10 @@ void Run::TellSinks(const absl::Status& status) {
                                               : RunEnd::kFinished;
   metrics_->EndRun(end, run.envstep(),
                    ResultsForSinks(eval_value, run.envstep(), run.elapsed_seconds()));
+  DING_LOG_EVENT(INFO, {EventKind::kEnd, std::string(NameOf(end)), run.envstep(), run.train_iter(),
+                        eval_value.value_or(std::nan(""))})
+      << (status.ok() ? "the run ended: " : "the run failed: ")
+      << (status.ok() ? absl::string_view(run.end_reason()) : status.message());
 }
 
 void Run::Finish() {
@@ -371,7 +385,6 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
   options.began();
   outcome.exp_dir = run.exp_dir();
   const absl::Status status = run.Watch();
-  if (!status.ok()) DING_LOG(INFO) << "the run failed: " << status.message();
   run.TellSinks(status);
   run.Finish();
   // The error that ended the run comes first, but it must not hide that the data are still there.

@@ -150,6 +150,11 @@ std::string ParallelTest::Log(absl::string_view run, absl::string_view process) 
       .value_or("");
 }
 
+std::string ParallelTest::Events(absl::string_view run, absl::string_view worker) const {
+  return ReadFile(JoinPath(RunPath(run), absl::StrCat("log/", worker, "events.jsonl")))
+      .value_or("");
+}
+
 void ParallelTest::ExpectGoesOn(const ChildProgram& program) {
   const RunStatus now = WaitForStatus(program, IsTraining);
   WaitForStatus(program, [&](const RunStatus& status) {

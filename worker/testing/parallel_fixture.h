@@ -77,6 +77,8 @@ class ParallelTest : public testing::Test {
   // Returns 0 if there is no such worker.
   static int64_t PidOf(const RunStatus& status, absl::string_view name);
   std::string Log(absl::string_view run, absl::string_view process) const;
+  // The events of the run, or of one of its workers ("learner-0_").
+  std::string Events(absl::string_view run, absl::string_view worker = "") const;
   // Expects that a run that trains continues to train.
   void ExpectGoesOn(const ChildProgram& program);
 
