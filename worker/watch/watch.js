@@ -252,7 +252,9 @@ function listCards() {
 function refreshCards(force) {
   for (const card of cards.values()) {
     // A card of many runs costs the server some milliseconds: not more often than needed.
-    if (force || Date.now() - card.drawn > 1900) card.refreshSoon();
+    const wait = force ? 0 : card.drawn + 1900 - Date.now();
+    if (wait <= 0) card.refreshSoon();
+    else card.waiting ??= setTimeout(() => { card.waiting = undefined; card.refresh(); }, wait);
   }
 }
 
