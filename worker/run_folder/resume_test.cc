@@ -42,6 +42,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr char kProgram[] = "worker/serial";
@@ -463,7 +464,7 @@ TEST_F(ResumeTest, ARunThatFailsSaysWhatItHasSaved) {
   ASSERT_EQ(Run(Fresh("run")), 1);
   EXPECT_THAT(Output(),
               AllOf(HasSubstr("the policy of train iteration 0 is saved in"),
-                    HasSubstr("load_ckpt_before_run=" + Path("run/ckpt/ckpt_exception"))));
+                    ContainsRegex("load_ckpt_before_run=.*/run/ckpt/ckpt_exception\n")));
 }
 
 TEST_F(ResumeTest, ABudgetThatIsUsedUpIsNamed) {
