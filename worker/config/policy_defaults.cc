@@ -220,11 +220,12 @@ PolicyDefaultValues::PolicyDefaultValues(absl::string_view type) {
     Apply(defaults, actions, &config);
     ForEachValue(PrintTextConfig(config),
                  [&](const std::string& path, absl::string_view value, size_t) {
+                   const std::string* source = nullptr;  // that of the last line counts
                    for (const PolicyDefault& line : defaults) {
                      const bool fits = line.actions == ActionKind::kAny || line.actions == actions;
-                     if (!fits || line.path != path) continue;
-                     values_.push_back({path, std::string(value), line.source});
+                     if (fits && line.path == path) source = &line.source;
                    }
+                   if (source != nullptr) values_.push_back({path, std::string(value), *source});
                  });
   }
 }

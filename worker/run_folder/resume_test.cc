@@ -462,9 +462,8 @@ TEST_F(OpponentResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills()
 TEST_F(ResumeTest, ARunThatFailsSaysWhatItHasSaved) {
   settings_ = {"policy.learn.learner.hook.load_ckpt_before_run=/no/checkpoint"};
   ASSERT_EQ(Run(Fresh("run")), 1);
-  EXPECT_THAT(Output(),
-              AllOf(HasSubstr("the policy of train iteration 0 is saved in"),
-                    ContainsRegex("load_ckpt_before_run=.*/run/ckpt/ckpt_exception\n")));
+  EXPECT_THAT(Output(), AllOf(HasSubstr("the policy of train iteration 0 is saved in"),
+                              ContainsRegex("load_ckpt_before_run=.*/run/ckpt/ckpt_exception\n")));
 }
 
 TEST_F(ResumeTest, ABudgetThatIsUsedUpIsNamed) {
