@@ -11,7 +11,7 @@
 // Ownership: the clock must outlive it.
 // Threads:   thread-safe. A call waits for nothing but the write to the file, and the line is in
 //            the file when the call returns.
-// Errors:    as those of a metric sink: on a full disk, lines wait in memory (8 MiB); Flush()
+// Errors:    on a full disk, lines wait in memory (at most 8 MiB), as in a metric sink; Flush()
 //            returns the first error.
 #ifndef DING_WORKER_METRICS_EVENT_LOG_H_
 #define DING_WORKER_METRICS_EVENT_LOG_H_

@@ -3,8 +3,8 @@
 // Who may ask:
 //   - On loopback: everybody on this machine who names a loopback host. A page of another site that
 //     a browser shows cannot: its requests name that site ("DNS rebinding").
-//   - With a token file: whoever shows a token of it, as "Authorization: Bearer <token>", or as the
-//     password of Basic authentication, for which browsers ask. Tokens never stand in a URL.
+//   - With a token file: callers that send one of its tokens, as "Authorization: Bearer <token>" or
+//     as the password of Basic authentication, for which browsers ask. No URL has a token.
 //   - Beyond loopback TLS and a token file are needed. Callers need no certificate.
 //
 // Bounds: connections, streams, bytes of a request's head (32 KiB), and seconds of a silent

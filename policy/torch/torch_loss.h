@@ -55,7 +55,7 @@ namespace ding {
 // Tensors by name.
 class Outputs {
  public:
-  // `name` is that of the argument of the function, for errors.
+  // Errors use `name`: "batch", "outputs" or "target", as the argument of the loss is called.
   explicit Outputs(std::string name = "outputs") : name_(std::move(name)) {}
   // Throws std::out_of_range, with the existing names, if no tensor has this name.
   const torch::Tensor& operator[](const std::string& name) const;

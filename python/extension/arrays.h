@@ -1,7 +1,8 @@
 // Numpy arrays as columns of rows, and the exceptions that errors become in Python.
 //
 // Threads: the caller holds the GIL.
-// Errors:  the functions throw Python exceptions; those of a value begin with its place.
+// Errors:  the functions throw Python exceptions. If a value is wrong, the text begins with its
+//          place in the argument.
 #ifndef DING_WORKER_PYTHON_EXTENSION_ARRAYS_H_
 #define DING_WORKER_PYTHON_EXTENSION_ARRAYS_H_
 
@@ -29,7 +30,7 @@ struct ValuePlace {
 };
 
 // ValueError for a wrong argument, FileNotFoundError for a missing file, MemoryError without the
-// memory, NotImplementedError, or RuntimeError. The text is that of the status.
+// memory, NotImplementedError, or RuntimeError, with the message of the status.
 void ThrowIfError(const absl::Status& status);
 template <typename T>
 T ValueOrThrow(absl::StatusOr<T> value) {

@@ -297,7 +297,7 @@ void AddPolicyParams(ExperimentConfig* config) {
 }
 
 // Adds the fields of params that are out of their ranges, so that they are reported with all other
-// problems. `path` is that of `message`, and is empty or ends with a dot.
+// problems. `path` says where `message` is in the config; it is empty or ends with a dot.
 void CheckRangesOfParams(const google::protobuf::Message& message, const std::string& path,
                          std::vector<std::string>* problems) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();

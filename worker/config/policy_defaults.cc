@@ -220,7 +220,7 @@ PolicyDefaultValues::PolicyDefaultValues(absl::string_view type) {
     Apply(defaults, actions, &config);
     ForEachValue(PrintTextConfig(config),
                  [&](const std::string& path, absl::string_view value, size_t) {
-                   const std::string* source = nullptr;  // that of the last line counts
+                   const std::string* source = nullptr;  // The last line decides.
                    for (const PolicyDefault& line : defaults) {
                      const bool fits = line.actions == ActionKind::kAny || line.actions == actions;
                      if (fits && line.path == path) source = &line.source;

@@ -80,7 +80,7 @@ class Run {
   // Returns the result, and writes it to the folder.
   absl::StatusOr<std::string> WriteResult();
   const std::string& exp_dir() { return data_.folder()->path(); }
-  // Sends the last files to the store, if they are to be there. Returns the status for
+  // With system.run_files: STORE, sends the last files to the store. Returns the status for
   // ParallelOutcome::saved. Call it after Finish(), when all files are written.
   absl::Status FinishFiles();
 

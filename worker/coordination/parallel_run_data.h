@@ -71,7 +71,7 @@ class ParallelRunData {
     return files_ == nullptr ? absl::OkStatus() : files_->status();
   }
   // For a run whose files are in the store: sends the last ones, trying again until `stop` returns
-  // true, and brings those of the other processes to the folder. Call it when all are written.
+  // true, and fetches the files of the other processes. Call it when this process writes no more.
   absl::Status FinishFiles(const std::function<bool()>& stop);
   // Removes the folder of a new run that could not start, since it holds nothing yet.
   void RemoveFolder();

@@ -349,7 +349,7 @@ absl::Status RunFiles::DownloadPart(const StoredFile& file, int part, const std:
 }
 
 // Adds what a log has in the store beyond what it has here, so that a program that follows it here
-// finds the rest. After an error the log is to be replaced.
+// finds the rest. After an error the caller replaces the whole log.
 absl::Status RunFiles::AppendTail(const StoredFile& file, const std::string& path) {
   const int64_t have = SizeOf(path);
   if (have <= 0 || have >= file.part(0).bytes() || !absl::StartsWith(file.path(), kLogs)) {

@@ -59,7 +59,8 @@ class RunFiles {
   RunFiles& operator=(const RunFiles&) = delete;
   ~RunFiles();
 
-  // Who went on with the run last, and whether that coordinator has ended; empty: nobody.
+  // The coordinator that began or resumed the run last, and whether it has ended. If there was
+  // none, `opening` is empty.
   struct Owner {
     std::string opening;
     bool ended = false;

@@ -17,7 +17,7 @@ inline constexpr int64_t kMaxPieceBytes = int64_t{4} << 20;
 // The keys of all files begin with it.
 inline constexpr absl::string_view kStoredFilePrefix = "file/";
 
-// Returns the key of a path in the run's folder. Other characters than those of keys become "_xx",
+// Returns the key of a path in the run's folder. A character that a key cannot have becomes "_xx",
 // in hexadecimal, and '_' becomes "__".
 std::string StoredFileKey(absl::string_view path);
 // Returns the key of piece `piece` of part `part`.
