@@ -129,7 +129,8 @@ TEST_F(RedisTest, MayRestartEmptyAndTheLearnerReportsIt) {
   }
   ASSERT_THAT(redis_->Restart(), IsOk());
   ExpectIsOver(*program);
-  EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost its data"));
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(Log("a", "learner-0"), "Redis has lost its data"); }));
   Interrupt(program.get());
 }
 

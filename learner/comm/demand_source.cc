@@ -21,6 +21,8 @@ constexpr int kDemands = 2;
 constexpr absl::Duration kPatience = absl::Seconds(1);
 // Chunks that are remembered to have been reported: batches that were drawn ahead name them again.
 constexpr size_t kMaxReported = 4096;
+// That rows are missing is logged once in that many batches, and when there is another reason.
+constexpr int kToldBatches = 100;
 
 }  // namespace
 
@@ -153,12 +155,16 @@ absl::StatusOr<TrainData> DemandSource::Load(Drawn* drawn) {
   DING_ASSIGN_OR_RETURN(LoadedItems loaded, loader_->Load(items));
   missing_rows_.fetch_add(loaded.missing, std::memory_order_relaxed);
   if (loaded.missing > 0) {
+    bool tells = false;
     {
       MutexLock lock(&mutex_);
+      const bool is_new = loaded.why_missing.code() != why_missing_.code();
+      missing_batches_ = is_new ? 0 : missing_batches_ + 1;
+      tells = missing_batches_ % kToldBatches == 0;
       why_missing_ = loaded.why_missing;
     }
-    DING_LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
-                                   << " drawn rows are left out: " << loaded.why_missing.message();
+    DING_LOG_IF(WARNING, tells) << loaded.missing << " of " << items.rows()
+                                << " drawn rows are left out: " << loaded.why_missing.message();
     const auto found = static_cast<int64_t>(loaded.found.size());
     DING_ASSIGN_OR_RETURN(BatchBuilder rest, BatchBuilder::Create(items.spec_ptr(), found));
     GatherRows(items.view(), loaded.found, rest.view(), 0);

@@ -104,7 +104,8 @@ class DemandSource {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<int64_t> collect_iters_ ABSL_GUARDED_BY(mutex_);
   absl::Status why_missing_ ABSL_GUARDED_BY(mutex_);
-  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);  // chunks; a bounded number of them
+  int64_t missing_batches_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row for this reason
+  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);   // chunks; a bounded number of them
 };
 
 }  // namespace ding
