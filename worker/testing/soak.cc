@@ -211,7 +211,8 @@ void Soak::Back(const Gap& gap) {
 }
 
 absl::StatusOr<RunStatus> Soak::Look() {
-  absl::StatusOr<RunStatus> status = AskStatus(address_, "soak", kAnswerTimeout, transport_);
+  absl::StatusOr<RunStatus> status = AskStatus(address_, "soak", kAnswerTimeout, transport_,
+                                               [this] { return !program_.IsRunning(); });
   if (!status.ok()) return Broken(std::string(status.status().message()));
   const auto closed = [&](const Gap& gap) {
     if (!IsClosed(gap, *status)) return false;
@@ -231,7 +232,11 @@ absl::Status Soak::Kill(double moment, Victim victim) {
   const Timer waited(Clock::Real());
   while (waited.Elapsed() < kVictimTimeout) {
     absl::SleepFor(kPollPeriod);
-    DING_ASSIGN_OR_RETURN(const RunStatus status, Look());
+    const absl::StatusOr<RunStatus> looked = Look();
+    // On a slow machine the run may converge before there is the victim.
+    if (!program_.IsRunning()) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(looked.status());
+    const RunStatus& status = *looked;
     if (status.elapsed_seconds() < moment) continue;
     if (victim == Victim::kCoordinator) {
       kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
@@ -308,7 +313,7 @@ absl::StatusOr<SoakReport> Soak::Run() {
   const std::vector<Victim> victims = Victims();
   int files_before = 0;
   int files_after = 0;
-  for (size_t i = 0; i < moments.size(); ++i) {
+  for (size_t i = 0; i < moments.size() && program_.IsRunning(); ++i) {
     DING_RETURN_IF_ERROR(Kill(moments[i], victims[i]));
     files_after = OpenFiles();
     if (i == 0) files_before = files_after;
