@@ -378,8 +378,6 @@ absl::Status RunFiles::Start() {
 void RunFiles::Run() {
   MutexLock lock(&mutex_);
   while (!done_) {
-    changed_.WaitFor(&mutex_, kPeriod);
-    if (done_) return;
     mutex_.Unlock();
     const absl::Status published = Publish();
     // Whoever is replaced ends soon, and what may not pass is reported at the end.
@@ -388,6 +386,7 @@ void RunFiles::Run() {
                                    : absl::OkStatus();
     mutex_.Lock();
     status_ = noted;
+    if (!done_) changed_.WaitFor(&mutex_, kPeriod);
   }
 }
 
@@ -451,8 +450,14 @@ absl::Status FetchRun(const FetchRunOptions& options) {
   while (true) {
     // It is asked before: what a coordinator that has ended has published is there.
     const absl::StatusOr<RunFiles::Owner> now = files.ReadOwner();
-    const absl::Status got =
-        now.ok() ? files.Fetch([](const StoredFile&) { return true; }) : now.status();
+    absl::Status got = now.status();
+    // It comes first: by this file the next call knows whose folder this is.
+    if (got.ok()) got = files.FetchPath(run_files::kInfo);
+    if (got.ok() && !PathExists(JoinPath(options.folder, run_files::kInfo))) {
+      got = absl::UnavailableError(absl::StrCat(
+          "the run at '", url, "' has put no files there yet: try again, or give --follow"));
+    }
+    if (got.ok()) got = files.Fetch([](const StoredFile&) { return true; });
     const bool ended = now.ok() && now->ended;
     const bool may_pass = got.ok() || WorthTryingAgain(got) || absl::IsDataLoss(got);
     if (!options.follow || ended || !may_pass) {

@@ -78,7 +78,7 @@ class RunFiles {
 
   // Puts what has changed in the folder into the store.
   absl::Status Publish() ABSL_LOCKS_EXCLUDED(working_);
-  // Begins to publish every kPeriod.
+  // Publishes soon, and then every kPeriod.
   absl::Status Start();
   // OK while publishing succeeds, or has failed for less than SaveOutage::kPatience.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -139,6 +139,7 @@ struct FetchRunOptions {
 };
 // Brings the files of a run to a folder. Blocks while `follow` is set.
 //   kNotFound            the store has no files of this run
+//   kUnavailable         the store is away, or the run has published nothing yet
 //   kAlreadyExists       the folder has other files
 //   kFailedPrecondition  a process of a run works in the folder; or the run has not ended, and
 //                        `remove` is set

@@ -31,7 +31,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::SizeIs;
 
 constexpr char kUrl[] = "/store/run-1";
@@ -307,6 +306,11 @@ TEST_F(RunFilesTest, FetchRun_FollowsARunToItsEndAndRemovesItsFiles) {
 
   const auto files = Open("a", "coordinator");
   EXPECT_THAT(files->Lead("one"), IsOk());
+  Write("b/log/learner-0_logger.txt", "a worker may be sooner");
+  EXPECT_THAT(Open("b", "learner-0")->Publish(), IsOk());
+  EXPECT_THAT(FetchRun(options), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("try again")));
+  EXPECT_THAT(Content("mine"), IsEmpty()) << "else it would be the folder of nobody";
+
   Write("a/coordinator/run.textproto", "run: \"run-1\"");
   EXPECT_THAT(files->Publish(), IsOk());
   options.remove = true;
@@ -319,6 +323,8 @@ TEST_F(RunFilesTest, FetchRun_FollowsARunToItsEndAndRemovesItsFiles) {
     return false;
   };
   EXPECT_THAT(FetchRun(options), IsOk());
+  EXPECT_EQ(Read("mine/log/learner-0_logger.txt"), "a worker may be sooner");
+  ASSERT_THAT(RemoveRecursively(Path("mine/log")), IsOk());
   EXPECT_EQ(Content("mine"), Content("a"));
   EXPECT_THAT(Keys(""), IsEmpty());
 }
