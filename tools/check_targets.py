@@ -14,7 +14,6 @@ a test that shows which outside libraries it needs (worker/BUILD).
     tools/check_targets.py --write   writes docs/public_targets.txt
 """
 
-import glob
 import os
 import re
 import subprocess
@@ -50,6 +49,13 @@ READS_CONFIGS = re.compile(r'^//env:env_registry$|^//env/([a-z0-9_]+):\1$')
 
 LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
 RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')
+
+
+def files(pattern):
+    """Those of the repository: a glob would follow the links that Bazel leaves in the examples into all that was built."""
+    command = ['git', 'ls-files', '--cached', '--others', '--exclude-standard', ':(glob)' + pattern]
+    listed = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.split('\n')
+    return sorted(path for path in set(listed) if os.path.isfile(path))
 
 
 def query(expression, *flags):
@@ -117,7 +123,7 @@ def check_includes(headers):
     listed = {header for of_label in read_golden()[1].values() for header in of_label}
     complaints = []
     for pattern in PAGES + INCLUDERS:
-        for path in sorted(glob.glob(pattern, recursive=True)):
+        for path in files(pattern):
             with open(path, encoding='utf-8') as file:
                 for number, line in enumerate(file, 1):
                     for header in re.findall(r'#include "ding_worker/([\w/]+\.h)"', line):
@@ -173,7 +179,7 @@ def labels_of_line(line, package):
 def check_names(kinds, public):
     complaints = []
     for pattern in PAGES + SOURCES:
-        for path in sorted(glob.glob(pattern, recursive=True)):
+        for path in files(pattern):
             package = os.path.basename(path)[:-len('.md')] if path.startswith('docs/') else None
             package = PACKAGE_OF_PAGE.get(path, package)
             if package is not None and not os.path.isfile(package + '/BUILD'):
