@@ -67,7 +67,7 @@ DEFINE_int32(gpus, 0,
              "GPUs that a worker may use; not set: those that this program can compute on");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
-DEFINE_string(name, "", "name of this worker, for people");
+DEFINE_string(name, "", "name of this worker, for people and of its logs");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_double(max_seconds, -1, "seconds after which the run ends; overrides the config's");
 DEFINE_bool(record, false, "record what the learner learns from, for tools/replay");

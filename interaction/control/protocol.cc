@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
@@ -157,14 +158,22 @@ absl::Status CheckResources(const Resources& resources) {
 }
 
 absl::Status CheckHelloFields(const Hello& hello) {
-  const bool controls = std::any_of(hello.name().begin(), hello.name().end(), [](char c) {
+  const std::string& name = hello.name();
+  const bool controls = std::any_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_iscntrl(static_cast<unsigned char>(c));
   });
-  if (controls || hello.name().size() > kMaxNameBytes) {
+  if (controls || name.size() > kMaxNameBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a worker's name of ", hello.name().size(), " bytes",
-                     controls ? " with control characters" : "", ": '", ForPeople(hello.name()),
+        absl::StrCat("a worker's name of ", name.size(), " bytes",
+                     controls ? " with control characters" : "", ": '", ForPeople(name),
                      "', expected at most ", kMaxNameBytes, " bytes and no control characters"));
+  }
+  // The logs of the run are coordinator*, metrics.csv and events.jsonl.
+  if (absl::StrContains(name, '/') || absl::StartsWith(name, ".") || name == "coordinator" ||
+      name == "metrics" || absl::EndsWith(name, "events")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a worker's name is '", name, "': its logs have this name, so it must not have a '/', ",
+        "begin with a '.', end with 'events', or be 'coordinator' or 'metrics'"));
   }
   return CheckResources(hello.resources());
 }

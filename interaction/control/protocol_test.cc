@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -142,6 +143,9 @@ TEST(CheckHelloFieldsTest, RefusesInvalidNamesAndResources) {
   };
   refused([](Hello* bad) { bad->set_name(std::string(129, 'x')); }, "129 bytes");
   refused([](Hello* bad) { bad->set_name("a\nI1122 all is well"); }, "control characters");
+  for (const char* name : {"a/b", "../a", ".a", "coordinator", "metrics", "events", "a_events"}) {
+    refused([name](Hello* bad) { bad->set_name(name); }, absl::StrCat("'", name, "': its logs"));
+  }
   refused([](Hello* bad) { bad->mutable_resources()->set_cpus(kNaN); }, "nan cores");
   refused([](Hello* bad) { bad->mutable_resources()->set_cpus(kInf); }, "inf cores");
   refused([](Hello* bad) { bad->mutable_resources()->set_memory_bytes(-1); }, "-1 bytes");
