@@ -33,6 +33,6 @@ faulty coordinator.yaml 's|batch/v1|batch/v2|' "apiVersion 'batch/v2'"
 faulty workers.yaml 's/secretName: learner-secrets/secretName: learner-secret/' "nothing makes Secret 'learner-secret'"
 faulty network.yaml 's/values: \[learner, collector\]/values: [learner, colector]/' 'no pod has the label role: colector'
 faulty network.yaml 's/port: coordinator/port: coordinater/' "no container has a port 'coordinater'"
-faulty workers.yaml 's/name: logs, mountPath/name: log, mountPath/' "volume 'log' is mounted, but not there"
+faulty workers.yaml 's/name: files, mountPath/name: file, mountPath/' "volume 'file' is mounted, but not there"
 faulty redis.yaml 's/DING_REDIS_MEMORY/DING_REDIS_MEMORIES/' 'deploy/start does not know DING_REDIS_MEMORIES'
 faulty kustomization.yaml '/network.yaml/d' 'kustomization.yaml: resources are'

@@ -67,6 +67,7 @@ run collector-1 collector --name=collector-1
 run learner learner --name=learner-0
 goes_on
 grep -q "redis:127.0.0.1:6379/runs" "$place/run/coordinator/run.textproto" || fail "the data are not in Redis"
+[ ! -e "$place/run/log/learner-0_logger.txt" ] || fail "a worker writes into the folder of the coordinator"
 
 # The engine kills the coordinator, and starts it again.
 kill -9 "$coordinator"
@@ -86,3 +87,4 @@ goes_on
 ctl stop >/dev/null
 ended 0
 [[ $(tail -n 1 "$place/coordinator.out") == 'result {'* ]] || fail "there is no result"
+[ -s "$place/run/log/learner-0_logger.txt" ] || fail "the logs of the learner did not come through the store"
