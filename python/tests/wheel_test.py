@@ -47,7 +47,7 @@ assert megabytes < 15
 where = os.path.dirname(ding_worker.__file__)
 assert where.startswith(sys.prefix), where
 with open("/proc/self/maps") as file:
-    loaded = set(re.findall(r"/\S*libabsl_status\S*", file.read()))
+    loaded = set(re.findall(r"/\S*/libabsl_status\.so\S*", file.read()))
 # A library that the process had already is not loaded again.
 assert len(loaded) == 1, loaded
 if "google.protobuf" not in sys.modules:
