@@ -300,6 +300,12 @@ void AddPolicyParams(ExperimentConfig* config) {
 // problems. `path` says where `message` is in the config; it is empty or ends with a dot.
 void CheckRangesOfParams(const google::protobuf::Message& message, const std::string& path,
                          std::vector<std::string>* problems) {
+  if (const auto* const any = dynamic_cast<const google::protobuf::Any*>(&message)) {
+    const absl::StatusOr<std::unique_ptr<google::protobuf::Message>> params = UnpackAny(*any);
+    if (!params.ok()) return;  // The factory refuses it.
+    CheckRanges(**params, path, problems);
+    return CheckRangesOfParams(**params, path, problems);
+  }
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
@@ -308,20 +314,10 @@ void CheckRangesOfParams(const google::protobuf::Message& message, const std::st
     const bool is_list = field->is_repeated();
     const int count = is_list ? reflection.FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
-      const google::protobuf::Message& inner =
+      CheckRangesOfParams(
           is_list ? reflection.GetRepeatedMessage(message, field, i)
-                  : reflection.GetMessage(message, field);
-      const std::string place =
-          absl::StrCat(path, field->name(), is_list ? absl::StrCat("[", i, "].") : ".");
-      const auto* const any = dynamic_cast<const google::protobuf::Any*>(&inner);
-      if (any == nullptr) {
-        CheckRangesOfParams(inner, place, problems);
-        continue;
-      }
-      const absl::StatusOr<std::unique_ptr<google::protobuf::Message>> params = UnpackAny(*any);
-      if (!params.ok()) continue;  // The factory refuses it.
-      CheckRanges(**params, place, problems);
-      CheckRangesOfParams(**params, place, problems);
+                  : reflection.GetMessage(message, field),
+          absl::StrCat(path, field->name(), is_list ? absl::StrCat("[", i, "].") : "."), problems);
     }
   }
 }
