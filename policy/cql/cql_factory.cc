@@ -67,6 +67,8 @@ DING_REGISTER(ActorDescriberRegistry(), "cql", DescriberOf(DescribeQActor, &CqlC
 // What a config of this policy has unless it says otherwise.
 DING_REGISTER(PolicyDefaultsRegistry(), "cql", R"(
   policy.learn.batch_size=64  # DI-engine, DQN
+  policy.params.dqn.model.encoder_hidden_size=[128, 128, 64]  # DI-engine, DQN
+  policy.params.dqn.target_update_freq=100  # DI-engine, DQN
 )",
               "those of DQN");
 

@@ -147,6 +147,7 @@ DING_REGISTER(PolicyDefaultsRegistry(), "discrete_sac", R"(
   policy.params.critic_learning_rate=0.001  # our cartpole_discrete_sac config
   policy.params.alpha_learning_rate=0.001  # our cartpole_discrete_sac config
   policy.params.alpha=0.2  # our cartpole_discrete_sac config
+  policy.params.model.encoder_hidden_size=[128, 128, 64]  # DI-engine, DQN
   policy.params.target_entropy=0.3  # our cartpole_discrete_sac config
 )",
               "those of our config for CartPole");

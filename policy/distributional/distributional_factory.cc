@@ -201,15 +201,12 @@ constexpr char kDefaults[] = R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
+  policy.params.dqn.model.encoder_hidden_size=[128, 128, 64]  # DI-engine, DQN
+  policy.params.dqn.target_update_freq=100  # DI-engine, DQN
 )";
 DING_REGISTER(PolicyDefaultsRegistry(), "c51", kDefaults, "those of DQN");
 DING_REGISTER(PolicyDefaultsRegistry(), "rainbow", R"(
-  policy.collect.n_sample=16  # SB3 zoo, dqn.yml, MountainCar: train_freq
-  policy.learn.update_per_collect=8  # SB3 zoo, dqn.yml, MountainCar: gradient_steps
-  policy.random_collect_size=1000  # SB3 zoo, dqn.yml, MountainCar: learning_starts
-  policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
-  policy.learn.batch_size=64  # DI-engine, DQN
-  policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
+  [as c51: policy.params]
   policy.nstep=3  # Hessel et al. 2018, table 1
   policy.priority=true  # Hessel et al. 2018
   policy.other.replay_buffer.type=advanced  # Hessel et al. 2018: priorities

@@ -40,6 +40,8 @@ DING_REGISTER(PolicyDefaultsRegistry(), "dqn", R"(
   policy.eval.evaluator.eval_freq=2500  # 5,000 env steps
   policy.learn.batch_size=64  # DI-engine, DQN
   policy.other.replay_buffer.replay_buffer_size=100000  # SB3 zoo, dqn.yml, CartPole
+  policy.params.model.encoder_hidden_size=[128, 128, 64]  # DI-engine, DQN
+  policy.params.target_update_freq=100  # DI-engine, DQN
 )",
               "those of SB3 zoo");
 

@@ -16,6 +16,7 @@
 #include "ding_worker/policy/gradient_check.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/testing/random_batch.h"
@@ -92,20 +93,19 @@ TEST_F(DqnFactory, TheLearningRateFallsByEnvSteps) {
 }
 
 TEST_F(DqnFactory, SoftUpdateReplacesTheDefaultFrequency) {
+  EXPECT_EQ(params_.target_update_freq(), TargetUpdate().freq);
   params_.set_target_update_theta(0.01);
   EXPECT_THAT(Create(), IsOk());
 }
 
 TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
   config_.set_unroll_len(4);
-  params_.set_target_update_freq(5);
-  params_.set_target_update_theta(0.1);
   params_.mutable_model()->set_dueling(true);
   context_.action = *MakeSpec({Box("action", {1}, {-1}, {1})});
   context_.observation = *MakeSpec({Box("obs/state", {4}), Box("obs/action_mask", {2})});
-  EXPECT_THAT(Create(), IsInvalid("policy type 'dqn': ", "unroll_len is 4",
-                                  "are both set, expected one of them", "model: linear cannot duel",
-                                  "'obs/action_mask'", "dqn chooses among discrete actions"));
+  EXPECT_THAT(Create(),
+              IsInvalid("policy type 'dqn': ", "unroll_len is 4", "model: linear cannot duel",
+                        "'obs/action_mask'", "dqn chooses among discrete actions"));
 }
 
 TEST_F(DqnFactory, RefusesADeltaOfALossThatItDoesNotUse) {
@@ -118,7 +118,6 @@ TEST_F(DqnFactory, RefusesADeltaOfALossThatItDoesNotUse) {
 TEST_F(DqnFactory, RefusesTargetUpdatesOutOfRange) {
   params_.set_target_update_freq(0);
   EXPECT_THAT(Create(), IsInvalid("target_update_freq is 0, expected at least 1"));
-  params_.clear_target_update_freq();
   params_.set_target_update_theta(1.5);
   EXPECT_THAT(Create(), IsInvalid("target_update_theta is 1.5, expected in (0, 1]"));
 }

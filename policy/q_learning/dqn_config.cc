@@ -11,6 +11,7 @@
 #include "ding_worker/policy/actor/describe_actor.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
+#include "ding_worker/policy/optimizer.h"
 #include "ding_worker/policy/policy_config.h"
 #include "ding_worker/policy/q_learning/q_network.h"
 #include "ding_worker/policy/q_learning/q_policy.h"
@@ -34,11 +35,8 @@ DqnOptions MakeOptions(const PolicyConfig& policy, const DqnConfig& dqn,
   options.loss = {dqn.loss() == DqnConfig::HUBER ? TdLossKind::kHuber : TdLossKind::kMse,
                   static_cast<float>(dqn.huber_delta())};
   options.double_q = dqn.double_dqn();
-  if (dqn.has_target_update_theta()) {
-    options.target_update = {0, dqn.target_update_theta()};
-  } else if (dqn.has_target_update_freq()) {
-    options.target_update = {dqn.target_update_freq(), 0};
-  }
+  options.target_update = dqn.has_target_update_theta() ? TargetUpdate{0, dqn.target_update_theta()}
+                                                        : TargetUpdate{dqn.target_update_freq(), 0};
   options.eps = ScheduleFromConfig(dqn.eps());
   return options;
 }
@@ -59,11 +57,6 @@ void QPolicyMaker::CheckFields() {
   RequireDefaultUnless(dqn_.loss() == DqnConfig::HUBER, dqn_.huber_delta(),
                        DqnConfig().huber_delta(), absl::StrCat(prefix_, "huber_delta"),
                        "loss: HUBER", &problems_);
-  if (dqn_.has_target_update_freq() && dqn_.has_target_update_theta()) {
-    problems_.push_back(absl::StrCat(prefix_, "target_update_freq (", dqn_.target_update_freq(),
-                                     ") and target_update_theta (", dqn_.target_update_theta(),
-                                     ") are both set, expected one of them"));
-  }
 }
 
 void QPolicyMaker::RefuseEps(absl::string_view why, absl::string_view remedy) {

@@ -74,6 +74,7 @@ DING_REGISTER(PolicyDefaultsRegistry(), "r2d2", R"(
   policy.params.dqn.model.recurrent.cell=LSTM  # Kapturowski et al. 2019
   policy.params.dqn.model.recurrent.hidden_size=64  # our cartpole_masked_r2d2 config
   policy.params.dqn.model.dueling=true  # Kapturowski et al. 2019
+  policy.params.dqn.target_update_freq=100  # DI-engine, DQN
   policy.params.dqn.grad_clip_norm=10  # SB3, DQN: max_grad_norm
 )",
               "those of the paper, with shorter sequences");

@@ -6,9 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/distributional/distributional.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/policy.h"
@@ -121,6 +123,59 @@ TEST(PolicyDefaultsTest, OtherType_HasNoDefaultsOfTheFirst) {
                    .policy()
                    .priority());
   EXPECT_EQ(naive.replay_buffer_size(), 10000);
+}
+
+TEST(PolicyDefaultsTest, OtherTargetUpdate_ReplacesTheDefaultOne) {
+  const auto by_default = ParamsOf<DqnConfig>(Parse("CartPole-v1", "type: \"dqn\""));
+  EXPECT_EQ(by_default.target_update_freq(), 100);
+  EXPECT_TRUE(by_default.has_target_update_freq());
+  for (const ExperimentConfig& config :
+       {Parse("CartPole-v1",
+              "type: \"dqn\" params { [type.googleapis.com/ding.DqnConfig] { "
+              "target_update_theta: 0.5 } }"),
+        Parse("CartPole-v1", "type: \"dqn\"", {"policy.params.target_update_theta=0.5"})}) {
+    const auto params = ParamsOf<DqnConfig>(config);
+    EXPECT_EQ(params.target_update_theta(), 0.5);
+    EXPECT_FALSE(params.has_target_update_freq());
+    EXPECT_THAT(params.model().encoder_hidden_size(), SizeIs(3));
+    EXPECT_THAT(PrintConfigWithSources(config), Not(HasSubstr("target_update_freq")));
+  }
+}
+
+// What the policy is made of.
+std::string InfoOf(const ExperimentConfig& config) {
+  PolicyContext context;
+  context.observation = *MakeSpec({Box("obs", {4})});
+  context.action = *MakeSpec({Discrete("action", 2)});
+  context.modes.collect = context.modes.eval = false;
+  const auto policy = create_policy(MakePolicyConfig(config), context);
+  EXPECT_THAT(policy, IsOk());
+  return (*policy)->learn_mode()->info();
+}
+
+// The message of a network has no default for a list.
+TEST(PolicyDefaultsTest, PrintedEncoder_IsThatOfANetworkWithoutOne) {
+  for (const char* const type : {"dqn", "c51", "rainbow", "qrdqn", "iqn", "cql", "discrete_sac"}) {
+    ExperimentConfig config = Parse("CartPole-v1", absl::StrCat("type: \"", type, "\""));
+    EXPECT_THAT(PrintConfigWithSources(config),
+                HasSubstr(absl::StrCat("encoder_hidden_size: [128, 128, 64]  # default of ", type,
+                                       ": DI-engine, DQN\n")));
+    const std::string info = InfoOf(config);
+    for (const PolicyDefault& line : ListPolicyDefaults(type)) {
+      if (!absl::EndsWith(line.path, "encoder_hidden_size")) continue;
+      ASSERT_THAT(SetByPath(line.path, "[]", &config), IsOk());
+    }
+    EXPECT_THAT(PrintTextConfig(config), Not(HasSubstr("encoder_hidden_size")));
+    EXPECT_EQ(InfoOf(config), info) << type;
+  }
+}
+
+TEST(PolicyDefaultsTest, PrintedTargetUpdate_HasItsSource) {
+  for (const char* const type : {"dqn", "c51", "rainbow", "qrdqn", "iqn", "cql", "r2d2"}) {
+    EXPECT_THAT(PrintConfigWithSources(Parse("CartPole-v1", absl::StrCat("type: \"", type, "\""))),
+                HasSubstr(absl::StrCat("target_update_freq: 100  # default of ", type,
+                                       ": DI-engine, DQN\n")));
+  }
 }
 
 // Params that a saved config does not have are those of the messages, which the run was trained by.
