@@ -57,7 +57,7 @@ absl::Status StreamTracker::Cut(const Rows& rows, std::vector<Segment>* segments
     Tail& tail = tails_[stream];
     // A step that is left out tells the buffer that the next row does not follow.
     int64_t step = tail.next_step + (tail.open && !Equals(rows, row, tail.next_obs) ? 1 : 0);
-    before_.emplace_back(stream, std::move(tail));
+    before_.emplace_back(stream, std::exchange(tail, Tail()));
     // The segments of consecutive rows of one stream.
     while (row < size && stream_of(row) == stream) {
       int64_t last = row;
