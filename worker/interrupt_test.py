@@ -16,7 +16,7 @@ import unittest
 TESTDATA = os.path.abspath('env/gymnasium/testdata')
 SERIAL, EVALUATE, PARALLEL = (os.path.abspath(f'worker/{name}') for name in ('serial', 'evaluate', 'parallel'))
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1]
-SOON = 5  # seconds; about one where nothing else runs
+SOON = 15  # seconds; about one where nothing else runs. What hangs takes a minute or more
 
 ENV = '''type: "gymnasium" collector_env_num: 2 evaluator_env_num: 2 n_evaluator_episode: 2
   params { %s } evaluator_type: "gymnasium" evaluator_params { %s }'''

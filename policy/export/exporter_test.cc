@@ -1,6 +1,5 @@
 #include "ding_worker/policy/export/exporter.h"
 
-#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -119,16 +118,13 @@ TEST_F(ExporterTest, EqualCheckpointsGiveEqualFiles) {
   }
 }
 
-TEST_F(ExporterTest, ALargeNetworkTakesLessThanASecond) {
+TEST_F(ExporterTest, ExportsALargeNetwork) {
   ActorCase of = FindActorCase("Bc");
   of.config = R"(type: 'bc' params { [type.googleapis.com/ding.BcConfig] {
                  model { encoder_hidden_size: [256, 256] } } })";
   Save(of);
   for (const std::string& format : ExporterRegistry().Names()) {
-    const auto start = std::chrono::steady_clock::now();
-    ASSERT_THAT(ExportCheckpoint(path_, format, path_ + "_out"), IsOk());
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 1) << format;
+    EXPECT_THAT(ExportCheckpoint(path_, format, path_ + "_out"), IsOk()) << format;
   }
 }
 
