@@ -92,12 +92,14 @@ TEST(ExperimentConfigTest, RangesOfParams_AreReportedWithAllOtherProblems) {
   EXPECT_THAT(
       Parse(kMinimal,
             {"policy.nstep=0", "policy.params.learning_rate=-1", "policy.params.grad_clip_norm=-2",
+             "policy.params.model.params={[type.googleapis.com/ding.DqnConfig]{huber_delta:-3}}",
              "stopper=[{type:\"no_improvement\" "
              "params{[type.googleapis.com/ding.NoImprovementParams]{evaluations:0}}}]"}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("policy.nstep is 0"),
                      HasSubstr("policy.params.learning_rate is -1, expected at least 0"),
                      HasSubstr("policy.params.grad_clip_norm is -2, expected at least 0"),
+                     HasSubstr("policy.params.model.params.huber_delta is -3, expected above 0"),
                      HasSubstr("stopper[0].params.evaluations is 0, expected at least 1"))));
 }
 
