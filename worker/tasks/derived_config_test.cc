@@ -138,6 +138,30 @@ TEST(PrepareParallelConfigTest, AsksThePolicyWhetherItIsOnPolicy) {
   EXPECT_THAT(config.system().derived(), Contains(HasSubstr("collector_num: 2")));
 }
 
+TEST(PrepareParallelConfigTest, AsksTheEnvHowManyPlayersItHas) {
+  std::vector<std::string> settings = {"env.type=TicTacToe",
+                                       "policy.collect.collector.type=sample_1v1"};
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig self_play,
+      PrepareParallelConfig(Config(settings, kSerial), "config", Clock::Real()));
+  EXPECT_EQ(self_play.policy().other().replay_buffer().replay_ratio().min(), 5 * 64 / 8 / 2);
+  settings.emplace_back("opponent.type=random");
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig of_one,
+      PrepareParallelConfig(Config(settings, kSerial), "config", Clock::Real()));
+  EXPECT_EQ(of_one.policy().other().replay_buffer().replay_ratio().min(), 5 * 64 / 8);
+}
+
+// It asks no env, which a data set does not need.
+TEST(PrepareParallelConfigTest, ADataSetNeedsOneCollector) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig config,
+      PrepareParallelConfig(Config({}, "data_set { path: \"a.episodes\" } policy { type: \"bc\" }"),
+                            "config", Clock::Real()));
+  EXPECT_EQ(config.policy().collect().collector().collector_num(), 1);
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_ratio().min(), 0);
+}
+
 // As tools/new_env writes it for continuous actions.
 TEST(PrepareParallelConfigTest, ScaledRewardsRunInParallel) {
   const auto prepared = PrepareParallelConfig(Config({}, R"(
@@ -176,14 +200,19 @@ TEST(PrepareParallelConfigTest, RefusesEverythingInOneMessage) {
 }
 
 TEST(PrepareParallelConfigTest, TheEnvsOwnErrorIsNotOneOfParallelRuns) {
-  const auto prepared = PrepareParallelConfig(
-      Config({"env={type: \"TicTacToe-vs-random\" params { "
-              "[type.googleapis.com/ding.BoardGameConfig] { search_depth: 3 } } }"},
-             kSerial),
-      "my.textproto", Clock::Real());
-  EXPECT_THAT(prepared.status(),
+  const auto prepare = [](std::vector<std::string> settings) {
+    settings.emplace_back(
+        "env={type: \"TicTacToe-vs-random\" params { "
+        "[type.googleapis.com/ding.BoardGameConfig] { search_depth: 3 } } }");
+    return PrepareParallelConfig(Config(settings, kSerial), "my.textproto", Clock::Real()).status();
+  };
+  EXPECT_THAT(prepare({}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("search_depth"), Not(HasSubstr("in parallel")))));
+  EXPECT_THAT(prepare({"system.store_url=mem:"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(StartsWith("my.textproto cannot run in parallel:\n  "),
+                             HasSubstr("system.store_url is 'mem:'"), HasSubstr("search_depth"))));
 }
 
 }  // namespace
