@@ -206,6 +206,11 @@ torch::Tensor ReadsTargetQ(const TorchBatch&, const Outputs& outputs, const Outp
 }
 DING_REGISTER(LossRegistry(), "reads_target_q", TorchLoss(ReadsTargetQ), "without asking for it");
 
+torch::Tensor ReadsTheValue(const TorchBatch& batch, const Outputs& outputs, const Outputs&) {
+  return torch::square(outputs["value"] - batch["return"]);
+}
+DING_REGISTER(LossRegistry(), "reads_the_value", TorchLoss(ReadsTheValue), "of actor-critics");
+
 struct FaultCase {
   Fault fault;
   std::string error;
@@ -280,9 +285,19 @@ TEST(LossForAnotherPolicy, IsRefusedWhenThePolicyIsMade) {
               HasSubstr("there is no outputs[\"q1\"], expected one of: action, q0"));
   ASSERT_EQ(cases[4].name, "Sac");
   EXPECT_EQ(create(4, "actor_loss { type: 'sac_actor_autograd' }"), "");
+  EXPECT_THAT(create(4, "actor_loss { type: 'critics_autograd' }"),
+              HasSubstr("policy type 'sac': loss 'critics_autograd' does not fit this policy"));
+  for (const size_t index : {4, 5}) {
+    EXPECT_THAT(create(index, "loss { type: 'sac_actor_autograd' }"),
+                HasSubstr("loss 'sac_actor_autograd' does not fit this policy: there is no "));
+  }
   EXPECT_THAT(create(0, "loss { type: 'reads_target_q' }"),
               HasSubstr("there is no target[\"q\"], expected one of: next_q, next_value; a loss "
                         "with reads_target_of_obs has it, too: register TorchLoss("));
+  const Case a2c = {"A2c", "type: 'a2c'", "", false, true};
+  EXPECT_THAT(std::string(Create(a2c, "loss { type: 'td_autograd' }").status().message()),
+              HasSubstr("policy type 'a2c': loss 'td_autograd' does not fit this policy"));
+  EXPECT_THAT(Create(a2c, "loss { type: 'reads_the_value' }"), IsOk());
 }
 
 // The loss of dqn by hand, as one's own.
