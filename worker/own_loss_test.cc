@@ -1,5 +1,6 @@
 // Tests runs whose loss is a function of tensors (policy/torch/torch_loss.h): they learn, go on
 // exactly after an interruption, and work in parallel.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,11 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/transport/in_process_transport.h"
+#include "ding_worker/policy/loss/loss_function.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -34,7 +39,31 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kLoss[] = "policy.loss.type=\"td_autograd\"";
+constexpr char kLoss[] = "policy.loss.type=\"counted\"";
+
+std::atomic<int> computed{0};  // losses
+
+// The loss of dqn by autograd, which counts how often it is computed.
+class CountedLoss : public LossFunction {
+ public:
+  absl::StatusOr<LossValue> Compute(const LossInput& input) override {
+    ++computed;
+    return inner_->Compute(input);
+  }
+
+ private:
+  const std::unique_ptr<LossFunction> inner_ = [] {
+    LossConfig config;
+    config.set_type("td_autograd");
+    return LossRegistry().Create(config).value();
+  }();
+};
+DING_REGISTER(
+    LossRegistry(), "counted",
+    [](const LossConfig&) -> absl::StatusOr<std::unique_ptr<LossFunction>> {
+      return std::make_unique<CountedLoss>();
+    },
+    "that of dqn");
 
 // Runs, or goes on with, the run in `folder`.
 absl::StatusOr<SerialResult> Train(
@@ -57,9 +86,11 @@ absl::StatusOr<SerialResult> Train(
 }
 
 TEST(OwnLossTest, LearnsCartPole) {
+  const int before = computed;
   DING_ASSERT_OK_AND_ASSIGN(const SerialResult result,
                             Train(FreshTestFolder(), {kLoss, "seed=0", "max_env_step=20000"}));
   EXPECT_TRUE(result.stop) << "it did not reach 195 within 20,000 env steps";
+  EXPECT_EQ(computed - before, result.train_iter);
 }
 
 TEST(OwnLossTest, ARunThatIsResumedEndsInTheSameWay) {
@@ -88,12 +119,14 @@ TEST(OwnLossTest, WorksInAParallelRun) {
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store("mem:"));
   InProcessTransport transport;
+  const int before = computed;
   ComponentDeps deps;
   deps.exp_dir = FreshTestFolder();
   const InProcessRun run = RunInProcess(config, deps, store.get(), &transport, &transport);
   EXPECT_THAT(run.end, IsOk());
   EXPECT_THAT(run.workers, IsOk());
   EXPECT_GE(run.status.train_iter(), 100);
+  EXPECT_GE(computed - before, 100);
 }
 
 TEST(OwnLossTest, AnUnknownOneIsRefusedBeforeTheRun) {
