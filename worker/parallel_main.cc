@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@
 #include "ding_worker/coordinator/journal/sqlite_log.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/run_budget.h"
@@ -40,6 +42,7 @@
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/program/run_monitor.h"
 #include "ding_worker/worker/program/train_flags.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run_folder/paths.h"
@@ -115,6 +118,7 @@ constexpr char kHelp[] =
                         is not encrypted
 
 {link flags}
+{monitor flags}
 
   --print_config        prints the config with every default filled in, and where those of the
                         policy come from, and exits
@@ -215,6 +219,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config, Transport* transpor
   DING_ASSIGN_OR_RETURN(const std::string config_path, ShareConfig(config));
   options.coordinator_arguments = {absl::StrCat("--config=", config_path), "--prepared",
                                    absl::StrCat("--listen=", FLAGS_listen), ProgressArgument()};
+  if (!RunMonitorArgument().empty()) options.coordinator_arguments.push_back(RunMonitorArgument());
   options.learners = config.policy().learn().learner_num();
   options.learner_tasks = LearnerTasksOf(config);
   options.gpus = Gpus();
@@ -251,6 +256,12 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return IsInterrupted() || !SupervisorLives(); };
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunMonitor> monitor, StartRunMonitor());
+  if (monitor != nullptr) {
+    options.show = [&monitor](const RunStatus& status) {
+      if (monitor->Due()) monitor->Show(status, {});
+    };
+  }
   deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
   options.began = [deadline] { deadline->Enter(nullptr); };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
@@ -310,6 +321,11 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   if (FLAGS_gpus < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--gpus is ", FLAGS_gpus, ", expected at least 0"));
+  }
+  if (works && !RunMonitorArgument().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        RunMonitorArgument(), " is for the coordinator, which knows the whole run: expected no ",
+        "such flag for a ", FLAGS_role));
   }
   if (FLAGS_role == "coordinator" && FLAGS_gpus > 0) {
     return absl::InvalidArgumentError(
@@ -385,6 +401,7 @@ int Main(int argc, char** argv) {
               absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp},
                                           {"{progress flags}\n", kProgressFlagsHelp},
                                           {"{link flags}\n", kLinkFlagsHelp},
+                                          {"{monitor flags}\n", RunMonitorHelp()},
                                           {"{config help}\n", kHelpConfigHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(

@@ -29,6 +29,7 @@
 #include "ding_worker/worker/pipeline/supervised_pipeline.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/program.h"
+#include "ding_worker/worker/program/run_monitor.h"
 #include "ding_worker/worker/program/train_flags.h"
 #include "ding_worker/worker/run_folder/paths.h"
 #include "ding_worker/worker/run_folder/run_checkpoints.h"
@@ -68,6 +69,7 @@ constexpr char kHelp[] =
                           run's
 {run flags}
 {progress flags}
+{monitor flags}
 
   --print_config        prints the config with every default filled in, and where those of the
                         policy come from, and exits
@@ -99,12 +101,28 @@ ProgressOptions MakeProgressOptions(const ExperimentConfig& config, const Pipeli
   return options;
 }
 
-SerialOptions MakeSerialOptions(RunFolder* folder, std::optional<Progress>* progress,
-                                InterruptDeadline* deadline) {
+// What shows the run while it works.
+struct Shown {
+  std::optional<Progress> progress;     // from the beginning of the run on
+  const Pipeline* pipeline = nullptr;   // likewise
+  std::unique_ptr<RunMonitor> monitor;  // null: there is none
+
+  void Update(const ProgressState& state) {
+    progress->Update(state);
+    UpdateMonitor();
+  }
+  void UpdateMonitor() {
+    if (monitor != nullptr && monitor->Due()) {
+      monitor->Show(pipeline->status(), pipeline->stage_times());
+    }
+  }
+};
+
+SerialOptions MakeSerialOptions(RunFolder* folder, Shown* shown, InterruptDeadline* deadline) {
   SerialOptions options;
   options.exp_dir = folder->path();
   options.metrics = folder->metrics();
-  options.progress = [progress](const ProgressState& state) { (*progress)->Update(state); };
+  options.progress = [shown](const ProgressState& state) { shown->Update(state); };
   options.interrupted = IsInterrupted;
   options.overdue = IsOverdue;
   // A run that saves itself takes as long as the disk takes; a second signal ends it.
@@ -199,16 +217,17 @@ void Tell(const std::string& sentence) {
   if (!sentence.empty()) std::fprintf(stderr, "%s\n", sentence.c_str());
 }
 
-absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
-                         std::optional<Progress>* progress, InterruptDeadline* deadline,
-                         Pipeline* pipeline) {
+absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder, Shown* shown,
+                         InterruptDeadline* deadline, Pipeline* pipeline) {
   std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
   Tell(EndlessRunWarning(config));
-  progress->emplace(MakeProgressOptions(config, *pipeline));
-  deadline->Enter([&] { EndInTheMiddle(config, folder, &**progress, pipeline); });
+  Progress& progress = shown->progress.emplace(MakeProgressOptions(config, *pipeline));
+  shown->pipeline = pipeline;
+  shown->UpdateMonitor();
+  deadline->Enter([&] { EndInTheMiddle(config, folder, &progress, pipeline); });
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
-  (*progress)->Finish();
+  progress.Finish();
   if (!status.ok()) ExplainFailure(folder->path(), serial);
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
@@ -228,6 +247,8 @@ void ExplainCrashesOfEnvs(const ExperimentConfig& config) {
 
 absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) {
   ExplainCrashesOfEnvs(config);
+  Shown shown;
+  DING_ASSIGN_OR_RETURN(shown.monitor, StartRunMonitor());
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<RunFolder> folder,
       RunFolder::Create(FLAGS_exp_dir, config.exp_name(), kProcess, Clock::Real()));
@@ -241,11 +262,10 @@ absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) 
     std::fprintf(stderr, "interrupted before the run began: nothing is saved\n");
   });
   DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
-  std::optional<Progress> progress;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
-      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress, deadline));
+      CreatePipeline(config, MakeSerialOptions(folder.get(), &shown, deadline));
   if (pipeline.ok()) {
-    return RunPipeline(config, folder.get(), &progress, deadline, pipeline->get());
+    return RunPipeline(config, folder.get(), &shown, deadline, pipeline->get());
   }
   folder.reset();
   remove();
@@ -286,6 +306,8 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
   ExplainCrashesOfEnvs(config);
   deadline->Enter(
       [] { std::fprintf(stderr, "interrupted before the run went on: it is as it was\n"); });
+  Shown shown;
+  DING_ASSIGN_OR_RETURN(shown.monitor, StartRunMonitor());
   DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(exp_dir));
   LogSizes logs;
   if (point.has_value()) {
@@ -303,10 +325,8 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
     DING_ASSIGN_OR_RETURN(aside, SetCheckpointsAside(exp_dir));
   }
   DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
-  std::optional<Progress> progress;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Pipeline> pipeline,
-      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress, deadline)));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
+                        CreatePipeline(config, MakeSerialOptions(folder.get(), &shown, deadline)));
   if (point.has_value()) {
     DING_RETURN_IF_ERROR(pipeline->Resume(point->checkpoint));
     std::fprintf(stderr, "resuming at %s %lld\n",
@@ -318,7 +338,7 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
     std::fprintf(stderr, "%s has no resume point: beginning anew%s\n", exp_dir.c_str(),
                  aside.empty() ? "" : absl::StrCat("; its checkpoints are now in ", aside).c_str());
   }
-  return RunPipeline(config, folder.get(), &progress, deadline, pipeline.get());
+  return RunPipeline(config, folder.get(), &shown, deadline, pipeline.get());
 }
 
 int ExitCode(const absl::Status& status) {
@@ -332,6 +352,7 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv,
               absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp},
                                           {"{progress flags}\n", kProgressFlagsHelp},
+                                          {"{monitor flags}\n", RunMonitorHelp()},
                                           {"{config help}\n", kHelpConfigHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(

@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/coordination/parallel_run_folder.h"  // IWYU pragma: export
@@ -40,6 +41,8 @@ struct ParallelRunOptions {
   bool as_before = false;
   // How the progress is shown; start, limits and values are set by the run.
   ProgressOptions progress = ProgressTo(stderr);
+  // Called many times a second with the status of the run.
+  std::function<void(const RunStatus&)> show = [](const RunStatus&) {};
   // Polled: returns whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
   // Called once, when the run begins: from then on `interrupted` is polled.

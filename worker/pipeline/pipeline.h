@@ -17,9 +17,11 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/run_folder/run_result.h"
 
 namespace ding {
@@ -86,6 +88,11 @@ class Pipeline {
   // "return" (the mean of the last training episodes), "loss", "eps" ...
   virtual ProgressState progress() const = 0;
   virtual ProgressValues progress_values() const = 0;
+
+  // The run as `ctl status` shows a parallel run, without workers; the time of its stages. The
+  // thread of Run() may call these two, in SerialOptions::progress.
+  virtual RunStatus status() const = 0;
+  virtual StageTimes stage_times() const = 0;
 };
 
 }  // namespace ding

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/log_event.h"
 #include "ding_worker/base/rng.h"
@@ -395,6 +396,23 @@ ProgressState RunLoop::progress() const {
   state.last_eval = result_.eval_value;
   state.best_eval = best_eval_;
   return state;
+}
+
+RunStatus RunLoop::status(const ProgressValues& shown) const {
+  RunStatus status;
+  status.set_run(std::string(Basename(options_.exp_dir)));
+  status.set_elapsed_seconds(WallSeconds());
+  status.set_envstep(work_.env_step());
+  status.set_train_iter(work_.learner()->train_iter());
+  if (result_.eval_value.has_value()) status.set_eval_value(*result_.eval_value);
+  if (best_eval_.has_value()) status.set_best_eval_value(*best_eval_);
+  status.set_converged(result_.stop);
+  for (const auto& [name, value] : shown) {
+    Setting* const setting = status.add_shown();
+    setting->set_name(name);
+    setting->set_value(value);
+  }
+  return status;
 }
 
 }  // namespace ding

@@ -50,11 +50,13 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/evaluation.h"
 #include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/run_speed.h"
@@ -143,6 +145,9 @@ class RunLoop {
   absl::Status Run(SerialResult* result);
   absl::Status SaveLastSafePoint(SerialResult* result) ABSL_LOCKS_EXCLUDED(safe_mutex_);
   ProgressState progress() const;
+  StageTimes stage_times() const { return speed_.stages(); }
+  // Without the run's buffer. `shown` are the values of the progress.
+  RunStatus status(const ProgressValues& shown) const;
 
   // Dependencies with which workers are created; `name` is the worker's name.
   ComponentDeps Deps(absl::string_view name) const;

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/pipeline/run_speed.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -19,6 +20,12 @@ void RunSpeed::Begin(int64_t env_step, int64_t train_iter) {
   written_nanos_ = clock_->MonotonicNanos();
   env_step_ = env_step;
   train_iter_ = train_iter;
+}
+
+StageTimes RunSpeed::stages() const {
+  StageTimes stages;
+  for (size_t i = 0; i < kStages; ++i) stages.emplace_back(kStageNames[i], times_[i]);
+  return stages;
 }
 
 bool RunSpeed::WriteIfDue(int64_t env_step, int64_t train_iter, MetricSink* metrics) {
@@ -43,7 +50,7 @@ void RunSpeed::Write(int64_t env_step, int64_t train_iter, MetricSink* metrics) 
   write("updates_per_second", static_cast<double>(train_iter - train_iter_) / seconds);
   for (int stage = has_env_steps ? kCollect : kLearn; stage < kStages; ++stage) {
     write(absl::StrCat(kStageNames[stage], "_seconds"),
-          kSecondsPerNano * static_cast<double>(nanos_[static_cast<size_t>(stage)]));
+          kSecondsPerNano * static_cast<double>(times_[static_cast<size_t>(stage)].nanos()));
   }
   written_nanos_ = now;
   env_step_ = env_step;

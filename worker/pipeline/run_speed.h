@@ -28,6 +28,7 @@
 
 #include "ding_worker/base/clock.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 
 namespace ding {
 
@@ -43,7 +44,7 @@ class RunSpeed {
         : speed_(*speed), stage_(stage), begun_(speed->clock_->MonotonicNanos()) {}
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    ~Scope() { speed_.nanos_[stage_] += speed_.clock_->MonotonicNanos() - begun_; }
+    ~Scope() { speed_.times_[stage_].Add(speed_.clock_->MonotonicNanos() - begun_); }
 
    private:
     RunSpeed& speed_;
@@ -55,13 +56,15 @@ class RunSpeed {
 
   // Sets the counters with which the run begins or is resumed.
   void Begin(int64_t env_step, int64_t train_iter);
+  // How long each pass of each stage took. Call it between the scopes.
+  StageTimes stages() const;
   // Writes if a second has passed. Returns whether it did. An env_step below 0: the run has none.
   bool WriteIfDue(int64_t env_step, int64_t train_iter, MetricSink* metrics);
   void Write(int64_t env_step, int64_t train_iter, MetricSink* metrics);
 
  private:
   const Clock* const clock_;
-  std::array<int64_t, kStages> nanos_ = {};
+  std::array<TimeHistogram, kStages> times_ = {};
   // The state when it was written last.
   int64_t written_nanos_ = 0;
   int64_t env_step_ = 0;

@@ -368,6 +368,18 @@ ProgressValues SerialPipeline::progress_values() const {
   return values;
 }
 
+RunStatus SerialPipeline::status() const {
+  RunStatus status = loop_.status(progress_values());
+  if (buffer_ == nullptr) return status;
+  BufferStatus* const buffer = status.add_buffer();
+  buffer->set_buffer_id(kReplayBuffer);
+  buffer->set_count(buffer_->count());
+  buffer->set_push_count(buffer_->push_count());
+  buffer->set_sample_count(rows_drawn_);
+  if (data_age_.has_value()) buffer->set_staleness_iterations(*data_age_);
+  return status;
+}
+
 absl::Status SerialPipeline::Push(const SegmentBatch& collected) {
   const absl::Status pushed = buffer_->Push(collected, env_step());
   if (!absl::IsUnavailable(pushed)) return pushed;
@@ -389,6 +401,7 @@ absl::Status SerialPipeline::LearnFromBuffer(int64_t env_step) {
     }
     DING_RETURN_IF_ERROR(batch.status());
     data_age_ = AgeOf(*batch, learner_->train_iter());
+    rows_drawn_ += batch->rows();
     DING_RETURN_IF_ERROR(Learn(*batch, env_step));
   }
   return absl::OkStatus();

@@ -39,8 +39,10 @@
 #include "ding_worker/coordinator/commander/base_serial_commander.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/run_loop.h"
@@ -67,6 +69,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   }
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override;
+  RunStatus status() const override;
+  StageTimes stage_times() const override { return loop_.stage_times(); }
 
   ILearner* learner() override { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
@@ -148,6 +152,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   // How many train iterations before its draw the rows of the last batch were collected, on
   // average.
   std::optional<double> data_age_;
+  int64_t rows_drawn_ = 0;  // by this process
 
   // The parts that only an overlapped run has.
   std::shared_ptr<HoldingSink> learn_metrics_;

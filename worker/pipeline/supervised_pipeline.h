@@ -30,7 +30,9 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/run_loop.h"
@@ -57,6 +59,8 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   }
   ProgressState progress() const override { return loop_.progress(); }
   ProgressValues progress_values() const override { return ProgressValuesOf(learner_.get()); }
+  RunStatus status() const override { return loop_.status(progress_values()); }
+  StageTimes stage_times() const override { return loop_.stage_times(); }
 
   // Judges by `metric`, which must outlive the pipeline, instead of the config's metric. Call it
   // before Run() and Resume().
