@@ -67,11 +67,8 @@ struct RunCheckpoints::Job {
   int64_t number = 0;
 };
 
-RunCheckpoints::RunCheckpoints(std::string exp_dir, const Clock* clock)
-    : folder_(CheckpointsFolder(std::move(exp_dir))),
-      outage_(clock),
-      clock_(clock),
-      since_try_(clock) {}
+RunCheckpoints::RunCheckpoints(const std::string& exp_dir, const Clock* clock)
+    : folder_(CheckpointsFolder(exp_dir)), outage_(clock), clock_(clock), since_try_(clock) {}
 
 absl::Status RunCheckpoints::Save(absl::string_view name, CheckpointInfo info,
                                   std::vector<CheckpointComponent> components) {

@@ -43,7 +43,7 @@ class RunCheckpoints {
   static constexpr size_t kResumePointsKept = 2;
   static constexpr size_t kMaxUnsaved = 4;
 
-  explicit RunCheckpoints(std::string exp_dir, const Clock* clock = Clock::Real());
+  explicit RunCheckpoints(const std::string& exp_dir, const Clock* clock = Clock::Real());
 
   // `components` must be snapshots.
   absl::Status Save(absl::string_view name, CheckpointInfo info,
