@@ -4,6 +4,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -38,6 +39,10 @@ TEST(RunSpeedTest, WritesRatesSinceTheLastTimeAndTheTimeOfStages) {
   EXPECT_THAT(sink.ValuesOf("run_step/updates_per_second"), ElementsAre(20, 0));
   EXPECT_THAT(sink.ValuesOf("run_step/collect_seconds"), ElementsAre(0.5, 0.5));
   EXPECT_THAT(sink.ValuesOf("run_step/learn_seconds"), ElementsAre(1.5, 1.5));
+  const StageTimes stages = speed.stages();
+  EXPECT_EQ(stages[RunSpeed::kLearn].first, "learn");
+  EXPECT_EQ(stages[RunSpeed::kLearn].second.nanos(), 1'500'000'000);
+  EXPECT_EQ(stages[RunSpeed::kLearn].second.counts()[10], 2) << "up to a second";
   EXPECT_THAT(sink.ValuesOf("run_step/evaluate_seconds"), ElementsAre(0, 0));
   EXPECT_THAT(sink.ValuesOf("run_step/save_seconds"), ElementsAre(0, 0));
 }

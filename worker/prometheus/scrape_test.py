@@ -1,0 +1,178 @@
+"""Scrapes a serial run: by itself, and by a real Prometheus where that is installed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+
+TIMEOUT = 120
+HAS_PROMETHEUS = bool(shutil.which('prometheus') and shutil.which('promtool'))
+DASHBOARD = 'deploy/prometheus/dashboard.json'
+open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+SERIAL = ['worker/serial', '--config=worker/configs/cartpole_dqn.textproto', '--set', 'env.stop_value=1e9']
+TEXT = 'worker/prometheus/prometheus_text.cc'
+
+
+def get(url):
+    with open_url(url, timeout=30) as reply:
+        return reply.read().decode()
+
+
+def eventually(condition, what):
+    """Returns the first value of condition() that is true."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f'not within {TIMEOUT} s: {what()}')
+        time.sleep(0.1)
+
+
+class Program:
+    """A program whose output goes into a file. It ends with the test."""
+
+    def __init__(self, test, command):
+        self.log = os.path.join(test.folder, f'log_{len(os.listdir(test.folder))}')
+        with open(self.log, 'w') as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        test.addCleanup(self.end)
+
+    def text(self):
+        with open(self.log) as log:
+            return log.read()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def wait_for(self, pattern):
+        def find():
+            if self.process.poll() is not None and not re.search(pattern, self.text()):
+                raise AssertionError(f'it has ended: {self.text()}')
+            return re.search(pattern, self.text())
+        return eventually(find, self.text)[1]
+
+
+class ScrapeTest(unittest.TestCase):
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=os.environ.get('TEST_TMPDIR'))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def train(self, command, *flags):
+        """Starts a run that goes on until the test ends."""
+        folder = os.path.join(self.folder, os.path.basename(command[0]))
+        return Program(self, command + [f'--exp_dir={folder}', '--progress=off', *flags])
+
+    def scrape(self, run, wanted):
+        """The metrics of a run, once they have all lines that begin as in `wanted`."""
+        url = run.wait_for(r'metrics: (\S+)')
+        last = ['']
+
+        def find():
+            try:
+                last[0] = get(url)
+            except urllib.error.HTTPError as error:
+                self.assertEqual(error.code, 503)
+                return None
+            return all(f'\n{line}' in last[0] for line in wanted)
+        eventually(find, lambda: last[0] + run.text())
+        return last[0]
+
+    def check(self, text):
+        if not HAS_PROMETHEUS:
+            return
+        checked = subprocess.run(['promtool', 'check', 'metrics'], input=text, capture_output=True, text=True, check=False)
+        self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ''), text)
+
+    def test_serial_run(self):
+        run = self.train(SERIAL, '--http=127.0.0.1:0')
+        text = self.scrape(run, [
+            'ding_worker_env_steps_total ', 'ding_worker_train_iterations_total ', 'ding_worker_eval_return ',
+            'ding_worker_value{name="loss"} ', 'ding_worker_buffer_rows_drawn_total{buffer="replay_buffer"} ',
+            'ding_worker_buffer_staleness_iterations{', 'ding_worker_stage_seconds_bucket{stage="learn",le="0.001"} '])
+        self.assertNotIn('worker_workers', text)
+        self.check(text)
+        # Another program cannot have the same port, and says who has it.
+        url = run.wait_for(r'metrics: (\S+)')
+        other = subprocess.run(SERIAL + [f'--exp_dir={self.folder}/other', f'--http={urllib.parse.urlsplit(url).netloc}'],
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(other.returncode, 1)
+        self.assertRegex(other.stderr, rf'--http.*by serial \(process {run.process.pid}\)')
+        self.assertFalse(os.path.exists(f'{self.folder}/other'))
+        # Beyond loopback it needs TLS and a token.
+        beyond = subprocess.run(SERIAL + ['--http=0.0.0.0:0'], capture_output=True, text=True, check=False)
+        self.assertEqual(beyond.returncode, 1)
+        self.assertRegex(beyond.stderr, '--http.*TLS')
+
+    @unittest.skipUnless(HAS_PROMETHEUS, 'prometheus and promtool are missing (tools/setup prometheus)')
+    def test_prometheus(self):
+        run = self.train(SERIAL, '--http=127.0.0.1:0')
+        targets = [urllib.parse.urlsplit(run.wait_for(r'metrics: (\S+)')).netloc]
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            base = f'http://127.0.0.1:{free.getsockname()[1]}'
+        config = os.path.join(self.folder, 'prometheus.yml')
+        with open(config, 'w') as file:
+            # A JSON text is YAML, too.
+            json.dump({'global': {'scrape_interval': '1s', 'evaluation_interval': '1s'},
+                       'rule_files': [os.path.abspath('deploy/prometheus/alerts.yml')],
+                       'scrape_configs': [{'job_name': 'ding_worker', 'static_configs': [{'targets': targets}]}]}, file)
+        prometheus = Program(self, ['prometheus', f'--config.file={config}', f'--storage.tsdb.path={self.folder}/tsdb',
+                                    f'--web.listen-address={urllib.parse.urlsplit(base).netloc}'])
+        prometheus.wait_for('(Server is ready)')
+
+        def query(expression):
+            reply = json.loads(get(f'{base}/api/v1/query?' + urllib.parse.urlencode({'query': expression})))
+            self.assertEqual(reply['status'], 'success', reply)
+            return {sample['metric'].get('instance'): float(sample['value'][1]) for sample in reply['data']['result']}
+
+        eventually(lambda: set(query('changes(ding_worker_env_steps_total[1m]) > 1')) == set(targets),
+                   lambda: get(f'{base}/api/v1/targets') + prometheus.text())
+        # What Prometheus has is what the runs say of themselves.
+        self.assertLess(query('ding_worker_env_steps_total')[targets[0]], float(
+            re.search(r'\nding_worker_env_steps_total (\S+)', get(f'http://{targets[0]}/metrics'))[1]) + 1)
+        # Each query of the dashboard has an answer, if all its metrics are those of a serial run; else the metrics exist.
+        with open(TEXT) as file:
+            known = set(re.findall(r'"([a-z_]+)"', file.read())) | {'status_age_seconds', 'stage_seconds_bucket', 'stage_seconds_sum'}
+        with open(DASHBOARD) as file:
+            dashboard = json.load(file)
+        text = self.scrape(run, ['ding_worker_eval_return ', 'ding_worker_buffer_staleness_iterations{', 'ding_worker_value{name="loss"} '])
+        queries = [target['expr'] for panel in dashboard['panels'] for target in panel['targets']]
+        self.assertGreater(len(queries), 10)
+        for expression in queries:
+            names = set(re.findall(r'ding_worker_([a-z_]+)', expression))
+            self.assertLessEqual(names, known, expression)
+            if not all(f'\nding_worker_{name}' in text for name in names):
+                continue
+            expression = expression.replace('$__rate_interval', '1m').replace('$job', 'ding_worker').replace('$instance', '.*')
+            eventually(lambda e=expression: query(e), lambda e=expression: f'no answer: {e}')
+        # So have the alerts, none of which complains.
+        def evaluated():
+            groups = json.loads(get(f'{base}/api/v1/rules'))['data']['groups']
+            rules = [rule for group in groups for rule in group['rules']]
+            return len(rules) == 5 and all(rule['health'] == 'ok' for rule in rules)
+        eventually(evaluated, lambda: get(f'{base}/api/v1/rules'))
+        with open('deploy/prometheus/alerts.yml') as file:
+            names = set(re.findall(r'ding_worker_([a-z_]+)', file.read()))
+        self.assertLessEqual(names, known)
+
+
+if __name__ == '__main__':
+    unittest.main()
