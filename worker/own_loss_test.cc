@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -67,11 +66,10 @@ DING_REGISTER(
 
 // Runs, or goes on with, the run in `folder`.
 absl::StatusOr<SerialResult> Train(
-    const std::string& folder, std::vector<std::string> settings,
+    const std::string& folder, const std::vector<std::string>& settings,
     const std::function<bool()>& interrupted = [] { return false; }) {
-  DING_ASSIGN_OR_RETURN(
-      const ExperimentConfig config,
-      LoadExperimentConfig("worker/configs/cartpole_dqn.textproto", std::move(settings)));
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
+                        LoadExperimentConfig("worker/configs/cartpole_dqn.textproto", settings));
   SerialOptions options;
   options.exp_dir = folder;
   options.interrupted = interrupted;

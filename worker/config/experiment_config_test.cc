@@ -89,12 +89,14 @@ typo: 3)",
 }
 
 TEST(ExperimentConfigTest, RangesOfParams_AreReportedWithAllOtherProblems) {
+  const std::string stopper =
+      "stopper=[{type:\"no_improvement\" "
+      "params{[type.googleapis.com/ding.NoImprovementParams]{evaluations:0}}}]";
   EXPECT_THAT(
       Parse(kMinimal,
             {"policy.nstep=0", "policy.params.learning_rate=-1", "policy.params.grad_clip_norm=-2",
              "policy.params.model.params={[type.googleapis.com/ding.DqnConfig]{huber_delta:-3}}",
-             "stopper=[{type:\"no_improvement\" "
-             "params{[type.googleapis.com/ding.NoImprovementParams]{evaluations:0}}}]"}),
+             stopper}),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("policy.nstep is 0"),
                      HasSubstr("policy.params.learning_rate is -1, expected at least 0"),
