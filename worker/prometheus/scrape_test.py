@@ -1,4 +1,4 @@
-"""Scrapes a serial run: by itself, and by a real Prometheus where that is installed."""
+"""Scrapes a serial and a parallel run; the serial one by a real Prometheus, too, where that is installed."""
 
 import json
 import os
@@ -20,6 +20,7 @@ DASHBOARD = 'deploy/prometheus/dashboard.json'
 open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 SERIAL = ['worker/serial', '--config=worker/configs/cartpole_dqn.textproto', '--set', 'env.stop_value=1e9']
 TEXT = 'worker/prometheus/prometheus_text.cc'
+PARALLEL = ['worker/parallel', '--config=worker/configs/cartpole_dqn_parallel_fast.textproto', '--set', 'env.stop_value=1e9']
 
 
 def get(url):
@@ -120,6 +121,18 @@ class ScrapeTest(unittest.TestCase):
         beyond = subprocess.run(SERIAL + ['--http=0.0.0.0:0'], capture_output=True, text=True, check=False)
         self.assertEqual(beyond.returncode, 1)
         self.assertRegex(beyond.stderr, '--http.*TLS')
+
+    def test_parallel_run(self):
+        run = self.train(PARALLEL, '--http=127.0.0.1:0')
+        text = self.scrape(run, [
+            'ding_worker_workers{role="collector"} 2', 'ding_worker_workers{role="learner"} 1',
+            'ding_worker_workers_lost_total 0', 'ding_worker_workers_waiting{role="learner",for="store"} 0',
+            'ding_worker_worker_steps_per_second{worker=', 'ding_worker_buffer_rows{buffer="', 'ding_worker_eval_return '])
+        self.check(text)
+        worker = subprocess.run(['worker/parallel', '--role=collector', '--coordinator=127.0.0.1:1', '--http=127.0.0.1:0'],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(worker.returncode, 1)
+        self.assertIn('--http=127.0.0.1:0 is for the coordinator', worker.stderr)
 
     @unittest.skipUnless(HAS_PROMETHEUS, 'prometheus and promtool are missing (tools/setup prometheus)')
     def test_prometheus(self):
