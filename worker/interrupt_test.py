@@ -105,6 +105,12 @@ class InterruptTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, self.text())
             time.sleep(0.02)
 
+    @staticmethod
+    def catches(process, number):
+        with open(f'/proc/{process.pid}/status') as status:
+            caught = next(line.split()[1] for line in status if line.startswith('SigCgt:'))
+        return int(caught, 16) >> (number - 1) & 1
+
     def end(self, process, number, status=None):
         """Sends the signal and expects the process to end soon."""
         begun = time.monotonic()
@@ -315,7 +321,8 @@ class InterruptTest(unittest.TestCase):
         for role in ('collector', 'learner'):
             for number in SIGNALS:
                 process = self.launch([PARALLEL, f'--role={role}', '--coordinator=127.0.0.1:1'])
-                time.sleep(0.7)
+                self.wait_until(process, lambda: self.catches(process, number))
+                time.sleep(0.2)
                 self.end(process, number)
 
 
