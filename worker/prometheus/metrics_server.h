@@ -1,7 +1,8 @@
 // Serves the metrics of a run at /metrics, for Prometheus (http_flag.cc).
 //
-// The run hands over its status a few times a second, and the server makes the text from that copy
-// at most once, when somebody asks: a client that asks often costs the run nothing.
+// The run hands over a copy of its status, at most four times a second. The first request after that
+// makes the text of it, for which the run may have to wait some milliseconds. Further requests get
+// the same text.
 //
 // Ownership: owns its server and the server's threads.
 // Threads:   thread-safe.

@@ -147,7 +147,7 @@ constexpr Metric<BufferStatus> kOfBuffer[] = {
     {"buffer_chunks", "Chunks of the buffer in the store.",
      [](const BufferStatus& b) { return IfKnown(b.has_chunks(), b.chunks()); }},
     {"buffer_bad_chunks_total", "Chunks that could not be learned from.",
-     [](const BufferStatus& b) { return IfKnown(b.has_bad_chunks(), b.bad_chunks()); }},
+     [](const BufferStatus& b) { return IfKnown(b.has_chunks(), b.bad_chunks()); }},
     {"buffer_staleness_iterations", "Train iterations since the rows drawn last were collected.",
      [](const BufferStatus& b) {
        return IfKnown(b.has_staleness_iterations(), b.staleness_iterations());
