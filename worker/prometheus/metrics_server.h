@@ -1,8 +1,7 @@
 // Serves the metrics of a run at /metrics, for Prometheus (http_flag.cc).
 //
-// The run hands over a copy of its status, at most four times a second. The first request after that
-// makes the text of it, for which the run may have to wait some milliseconds. Further requests get
-// the same text.
+// The run hands over a copy of its status, at most four times a second. The next request makes the
+// text of it, for which the run may have to wait some milliseconds. Later ones get the same text.
 //
 // Ownership: owns its server and the server's threads.
 // Threads:   thread-safe.
