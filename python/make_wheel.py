@@ -3,7 +3,7 @@
 
     make_wheel.py OUTPUT_FOLDER MODULE_BAZEL LICENSE PYPROJECT FILE...
 
-The files are those of the package ding_worker, with _core.so. The shared libraries that it needs besides those of every Linux travel in
+The files are those of the package ding_worker, with _core.so, and ready configs (*.textproto). The shared libraries that it needs besides those of every Linux travel in
 ding_worker.libs, where its RPATH finds them. Equal files give an equal wheel.
 """
 
@@ -57,7 +57,7 @@ def main(output, module_bazel, license_file, pyproject, *files):
 
     content = {}
     for path in files:
-        name = path[path.rindex("ding_worker/"):]
+        name = f"ding_worker/configs/{os.path.basename(path)}" if path.endswith(".textproto") else path[path.rindex("ding_worker/"):]
         content[name] = stripped(path) if path == core else read(path)
     for name, path in libraries(core).items():
         content[f"ding_worker.libs/{name}"] = stripped(path)

@@ -15,29 +15,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/run_budget.h"
-#include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
-#include "ding_worker/worker/pipeline/supervised_pipeline.h"
+#include "ding_worker/worker/pipeline/serial_run.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/program.h"
 #include "ding_worker/worker/program/run_monitor.h"
 #include "ding_worker/worker/program/train_flags.h"
 #include "ding_worker/worker/run_folder/paths.h"
-#include "ding_worker/worker/run_folder/run_checkpoints.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
 #include "ding_worker/worker/run_folder/run_result.h"
-#include "ding_worker/worker/run_folder/save_outage.h"
 #include "ding_worker/worker/serial_registry.h"
-#include "ding_worker/worker/setup/experiment_setup.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(config, "", "experiment config, in protobuf text format");
@@ -48,9 +42,6 @@ DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
 namespace {
-
-constexpr char kConfigName[] = "total_config.textproto";
-constexpr char kProcess[] = "serial";
 
 constexpr char kHelp[] =
     R"(Trains a policy by an experiment config, in one process.
@@ -118,37 +109,14 @@ struct Shown {
   }
 };
 
-SerialOptions MakeSerialOptions(RunFolder* folder, Shown* shown, InterruptDeadline* deadline) {
+SerialOptions MakeSerialOptions(Shown* shown, InterruptDeadline* deadline) {
   SerialOptions options;
-  options.exp_dir = folder->path();
-  options.metrics = folder->metrics();
   options.progress = [shown](const ProgressState& state) { shown->Update(state); };
   options.interrupted = IsInterrupted;
   options.overdue = IsOverdue;
   // A run that saves itself takes as long as the disk takes; a second signal ends it.
   options.ending = [deadline] { deadline->Enter(nullptr); };
-  options.describe = [folder](CheckpointInfo* info) -> absl::Status {
-    DING_ASSIGN_OR_RETURN(const LogSizes logs, folder->MeasureLogs());
-    DescribeLogs(logs, info);
-    return absl::OkStatus();
-  };
   return options;
-}
-
-RunResult MakeRunResult(const SerialResult& serial) {
-  RunResult result;
-  result.stop = serial.stop;
-  result.why = serial.why;
-  result.env_step = serial.env_step;
-  result.train_iter = serial.train_iter;
-  result.eval_value = serial.eval_value;
-  result.eval_value_raw = serial.eval_value_raw;
-  result.best = serial.best;
-  result.confirmation = serial.confirmation;
-  result.metric = serial.metric;
-  result.wall_seconds = serial.wall_seconds;
-  result.finish_time = Clock::Real()->Now();
-  return result;
 }
 
 // Says what an interrupted run has saved, and how to go on with it.
@@ -177,27 +145,23 @@ void ExplainInterruption(const ExperimentConfig& config, const std::string& exp_
 }
 
 // Writes and prints the result, after the run.
-absl::Status Report(const ExperimentConfig& config, RunFolder* folder, const SerialResult& serial) {
-  const std::string json = ToJson(MakeRunResult(serial));
-  const auto write = [&] { return folder->WriteText("result.json", absl::StrCat(json, "\n")); };
-  DING_RETURN_IF_ERROR(SaveOutage(Clock::Real()).Wait("result.json", write, IsInterrupted));
+absl::Status Report(SerialRun* run, const SerialResult& serial) {
+  DING_ASSIGN_OR_RETURN(const std::string json, run->WriteResult(serial));
   const bool on_terminal = !serial.interrupted && isatty(STDOUT_FILENO) == 1;
-  std::printf("%s", ResultText(json, folder->path(), on_terminal).c_str());
+  std::printf("%s", ResultText(json, run->path(), on_terminal).c_str());
   std::fflush(stdout);
-  if (serial.interrupted) ExplainInterruption(config, folder->path(), serial);
+  if (serial.interrupted) ExplainInterruption(run->config(), run->path(), serial);
   return absl::OkStatus();
 }
 
 // For another thread, when an interrupt finds the run in something that takes long.
-void EndInTheMiddle(const ExperimentConfig& config, RunFolder* folder, Progress* progress,
-                    Pipeline* pipeline) {
+void EndInTheMiddle(SerialRun* run, Progress* progress) {
   SerialResult serial;
-  const absl::Status status = pipeline->SaveLastSafePoint(&serial);
+  const absl::Status status = run->pipeline()->SaveLastSafePoint(&serial);
   progress->Clear();  // Finish() would ask the run, which is not to be asked now.
   if (!status.ok()) ReportFailure(status);
-  const absl::Status logs = folder->FlushLogs();
-  if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
-  const absl::Status reported = status.ok() ? Report(config, folder, serial) : absl::OkStatus();
+  run->FlushLogs();
+  const absl::Status reported = status.ok() ? Report(run, serial) : absl::OkStatus();
   if (!reported.ok()) ReportFailure(reported);
 }
 
@@ -217,21 +181,23 @@ void Tell(const std::string& sentence) {
   if (!sentence.empty()) std::fprintf(stderr, "%s\n", sentence.c_str());
 }
 
-absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder, Shown* shown,
-                         InterruptDeadline* deadline, Pipeline* pipeline) {
-  std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
-  Tell(EndlessRunWarning(config));
-  Progress& progress = shown->progress.emplace(MakeProgressOptions(config, *pipeline));
-  shown->pipeline = pipeline;
+// Trains, once the run is made: new, or that of an earlier process.
+absl::Status Train(SerialRun* run, Shown* shown, InterruptDeadline* deadline) {
+  DING_RETURN_IF_ERROR(run->SetUp(MakeSerialOptions(shown, deadline)));
+  Tell(run->begin_text());
+  std::fprintf(stderr, "run folder: %s\n", run->path().c_str());
+  Tell(EndlessRunWarning(run->config()));
+  Progress& progress =
+      shown->progress.emplace(MakeProgressOptions(run->config(), *run->pipeline()));
+  shown->pipeline = run->pipeline();
   shown->UpdateMonitor();
-  deadline->Enter([&] { EndInTheMiddle(config, folder, &progress, pipeline); });
+  deadline->Enter([&] { EndInTheMiddle(run, &progress); });
   SerialResult serial;
-  const absl::Status status = pipeline->Run(&serial);
+  const absl::Status status = run->pipeline()->Run(&serial);
   progress.Finish();
-  if (!status.ok()) ExplainFailure(folder->path(), serial);
-  const absl::Status logs = folder->FlushLogs();
-  if (!logs.ok()) DING_LOG(WARNING) << "some of the logs could not be written: " << logs.message();
-  const absl::Status reported = status.ok() ? Report(config, folder, serial) : status;
+  if (!status.ok()) ExplainFailure(run->path(), serial);
+  run->FlushLogs();
+  const absl::Status reported = status.ok() ? Report(run, serial) : status;
   // What is left is to close the envs.
   deadline->Enter([] {});
   return reported;
@@ -245,40 +211,23 @@ void ExplainCrashesOfEnvs(const ExperimentConfig& config) {
                               "survives it: each env then has a process, which is replaced"));
 }
 
-absl::Status Train(const ExperimentConfig& config, InterruptDeadline* deadline) {
+absl::Status Begin(const ExperimentConfig& config, InterruptDeadline* deadline) {
   ExplainCrashesOfEnvs(config);
   Shown shown;
   DING_ASSIGN_OR_RETURN(shown.monitor, StartRunMonitor());
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<RunFolder> folder,
-      RunFolder::Create(FLAGS_exp_dir, config.exp_name(), kProcess, Clock::Real()));
-  // The folder holds nothing yet.
-  const auto remove = [path = folder->path()] {
-    const absl::Status removed = RemoveRecursively(path);
-    if (!removed.ok()) DING_LOG(WARNING) << removed.message();
-  };
-  deadline->Enter([remove] {
-    remove();
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialRun> run,
+                        SerialRun::Create(config, FLAGS_exp_dir));
+  deadline->Enter([&run] {
+    run->Remove();
     std::fprintf(stderr, "interrupted before the run began: nothing is saved\n");
   });
-  DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
-  absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
-      CreatePipeline(config, MakeSerialOptions(folder.get(), &shown, deadline));
-  if (pipeline.ok()) {
-    return RunPipeline(config, folder.get(), &shown, deadline, pipeline->get());
-  }
-  folder.reset();
-  remove();
-  return pipeline.status();
+  return Train(run.get(), &shown, deadline);
 }
 
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::string& path,
                                             const std::vector<std::string>& settings) {
-  DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(path, settings));
-  DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
-  // The config of a run that goes on has them already.
-  if (Basename(path) != kConfigName) DING_RETURN_IF_ERROR(KeepPythonFolders(&config));
-  return config;
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadConfigText(path));
+  return LoadRunConfig(text, path, settings);
 }
 
 // Finds the folder of the run to resume, and the run's config if no other is given.
@@ -289,7 +238,7 @@ absl::Status FindRunToResume(const std::vector<std::string>& settings, std::stri
     return absl::InvalidArgumentError(
         "--resume needs --exp_dir=FOLDER of the run, or its --config; see --help");
   }
-  const std::string path = FLAGS_config.empty() ? JoinPath(*exp_dir, kConfigName) : FLAGS_config;
+  const std::string path = FLAGS_config.empty() ? JoinPath(*exp_dir, kRunConfigName) : FLAGS_config;
   if (FLAGS_config.empty() && !PathExists(path)) {
     return absl::NotFoundError(
         absl::StrCat("there is no run to resume in '", *exp_dir, "': '", path, "' is missing"));
@@ -308,37 +257,8 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config,
       [] { std::fprintf(stderr, "interrupted before the run went on: it is as it was\n"); });
   Shown shown;
   DING_ASSIGN_OR_RETURN(shown.monitor, StartRunMonitor());
-  DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(exp_dir));
-  LogSizes logs;
-  if (point.has_value()) {
-    DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
-                          ConfigOfCheckpoint(point->checkpoint.info()));
-    DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config));
-    logs = LogsOfCheckpoint(point->checkpoint.info());
-  }
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
-                        RunFolder::Reopen(exp_dir, logs, kProcess, Clock::Real()));
-  std::string aside;
-  if (point.has_value()) {
-    DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, point->position));
-  } else {
-    DING_ASSIGN_OR_RETURN(aside, SetCheckpointsAside(exp_dir));
-  }
-  DING_RETURN_IF_ERROR(folder->WriteText(kConfigName, PrintTextConfig(config)));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
-                        CreatePipeline(config, MakeSerialOptions(folder.get(), &shown, deadline)));
-  if (point.has_value()) {
-    DING_RETURN_IF_ERROR(pipeline->Resume(point->checkpoint));
-    std::fprintf(stderr, "resuming at %s %lld\n",
-                 IsSupervised(config) ? "train iteration" : "env step",
-                 static_cast<long long>(point->position));
-    const ProgressState at = pipeline->progress();
-    Tell(SpentBudgets(config, at.env_step, at.train_iter));
-  } else {
-    std::fprintf(stderr, "%s has no resume point: beginning anew%s\n", exp_dir.c_str(),
-                 aside.empty() ? "" : absl::StrCat("; its checkpoints are now in ", aside).c_str());
-  }
-  return RunPipeline(config, folder.get(), &shown, deadline, pipeline.get());
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialRun> run, SerialRun::Reopen(config, exp_dir));
+  return Train(run.get(), &shown, deadline);
 }
 
 int ExitCode(const absl::Status& status) {
@@ -388,7 +308,7 @@ int Main(int argc, char** argv) {
   const absl::Status watched = deadline.Start();
   if (!watched.ok()) return ReportFailure(watched);
   CatchInterrupts();
-  return ExitCode(Train(*config, &deadline));
+  return ExitCode(Begin(*config, &deadline));
 }
 
 }  // namespace

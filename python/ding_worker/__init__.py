@@ -1,4 +1,4 @@
-"""Reads the files of ding_worker's training runs, acts with the trained policies, and has replay buffers and vector envs in C++.
+"""Trains agents in C++, and has its replay buffers and vector envs; reads the files of runs, and acts with trained policies.
 
     import ding_worker
 
@@ -9,8 +9,9 @@
 It needs Python 3.9 and numpy. Nothing in a file is ever executed. A file that is damaged, or that is no such file, raises
 FormatError with a sentence that says what was found where.
 
-Replay buffers and vector envs need the extension, which only the wheel has (`bazel build //python:wheel`):
+Training, replay buffers and vector envs need the extension, which only the wheel has (`bazel build //python:wheel`):
 
+    run = ding_worker.train("cartpole_ppo", seed=0)
     buffer = ding_worker.create_buffer({"type": "advanced", "replay_buffer_size": 100000})
     envs = ding_worker.make_vec("CartPole-v1", num_envs=64)
 """
@@ -43,6 +44,8 @@ _LAZY = {
         "ding_worker.replay_buffer",
     ),
     **dict.fromkeys(("VectorEnv", "envs", "make_vec"), "ding_worker.vector_env"),
+    **dict.fromkeys(("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"), "ding_worker.sb3"),
+    **dict.fromkeys(("ready_configs", "resolve_config", "train"), "ding_worker.training"),
 }
 
 

@@ -1,4 +1,4 @@
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -49,4 +49,23 @@ class VectorEnv:
     @property
     def num_envs(self) -> int: ...
 
+class Policy:
+    def __init__(self, checkpoint: str, *, sample: bool = ..., seed: int = ...) -> None: ...
+    def act(self, obs: Any, ids: Sequence[int] = ...) -> Any: ...
+    def reset(self, ids: Sequence[int] = ...) -> None: ...
+
+def train(
+    text: str,
+    source: str,
+    settings: Sequence[str],
+    exp_dir: str,
+    resume: bool,
+    tell: Callable[[str, str, int, int, Optional[float], str], bool],
+    show: Optional[Callable[[str], None]],
+) -> Tuple[str, str, bool, bool, Optional[BaseException]]: ...
+def resolve_config(text: str, source: str, settings: Sequence[str]) -> str: ...
+def find_checkpoint(path: str) -> str: ...
+def evaluate(
+    checkpoint: str, episodes: int, seed: int, sample: bool, settings: Sequence[str]
+) -> Tuple[str, Optional[BaseException]]: ...
 def entries_of_kind(kind: str) -> Dict[str, str]: ...

@@ -1,6 +1,7 @@
 """Reads the folder of a run: its config, result, checkpoints and metrics, and plots it."""
 
 import csv
+import json
 import os
 
 import numpy as np
@@ -86,6 +87,35 @@ class Run:
 
     def checkpoint(self, name):
         return open_checkpoint(os.path.join(self.path, "ckpt", name))
+
+    def policy(self, checkpoint=None, sample=False, seed=0):
+        """The policy of a checkpoint, by default the best one, in C++: `act(obs)` returns the action for an observation or for a
+        batch [B, ...] of them, an array each, or a dict of arrays by field; `reset()` begins new episodes.
+
+        sample   acts as in training, by `seed`; else by the best actions
+        """
+        from ding_worker._extension import _core
+
+        return _core.Policy(self._find(checkpoint), sample=sample, seed=seed)
+
+    def evaluate(self, episodes=10, checkpoint=None, seed=0, sample=False, env=None):
+        """Plays episodes with the policy of a checkpoint, by default the best one. Returns a dict: mean, interval (95 % confidence),
+        median, min, max, returns, mean_length, env_step, train_iter ...
+
+        env   a dict of fields of the config's `env` that differ: {"params": {"wind": 5}}
+        """
+        from ding_worker._extension import _core
+        from ding_worker.training import flat_settings
+
+        text, error = _core.evaluate(self._find(checkpoint), episodes, seed, sample, flat_settings({"env": env or {}}))
+        if error is not None:
+            raise error
+        return json.loads(text)
+
+    def _find(self, checkpoint):
+        from ding_worker._extension import _core
+
+        return _core.find_checkpoint(self.path if checkpoint is None else os.path.join(self.path, "ckpt", checkpoint))
 
     @property
     def metrics(self):

@@ -96,6 +96,9 @@ void ThrowIfError(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
       type = PyExc_FileNotFoundError;
       break;
+    case absl::StatusCode::kAlreadyExists:
+      type = PyExc_FileExistsError;
+      break;
     case absl::StatusCode::kResourceExhausted:
       type = PyExc_MemoryError;
       break;

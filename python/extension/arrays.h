@@ -29,8 +29,8 @@ struct ValuePlace {
   std::string Text() const;
 };
 
-// ValueError for a wrong argument, FileNotFoundError for a missing file, MemoryError without the
-// memory, NotImplementedError, or RuntimeError, with the message of the status.
+// ValueError for a wrong argument, FileNotFoundError for a missing file, FileExistsError for one
+// that exists, MemoryError without the memory, NotImplementedError, or RuntimeError, with the message of the status.
 void ThrowIfError(const absl::Status& status);
 template <typename T>
 T ValueOrThrow(absl::StatusOr<T> value) {

@@ -8,7 +8,9 @@
 
 namespace ding {
 
+void BindPolicy(pybind11::module_& module);
 void BindReplayBuffer(pybind11::module_& module);
+void BindTraining(pybind11::module_& module);
 void BindVectorEnv(pybind11::module_& module);
 
 }  // namespace ding

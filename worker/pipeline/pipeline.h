@@ -37,6 +37,9 @@ struct SerialOptions {
   // Polled within rounds and evaluations: returns whether to give them up. A resumed run then
   // repeats them. Null: they are never given up.
   std::function<bool()> overdue;
+  // Asked after every evaluation and round: why the run should end now, in words that follow "the
+  // run ended: "; empty: it goes on.
+  std::function<std::string()> why_stop = [] { return std::string(); };
   // Called once, when the run begins to save itself at its end.
   std::function<void()> ending = [] {};
   // Adds to a resume point's manifest what the program needs besides the pipeline's state. A resume

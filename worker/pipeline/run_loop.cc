@@ -238,6 +238,7 @@ void RunLoop::EndIfWanted() {
   const std::string& request = work_.learner()->run_signals()->stop_request();
   if (!request.empty()) End(absl::StrCat("a hook: ", request));
   End(stoppers_.why());
+  End(options_.why_stop());
   if (TrainBudgetSpent())
     End(absl::StrCat("max_train_iter ", config_.max_train_iter(), " was reached"));
   if (EnvStepsSpent()) End(absl::StrCat("max_env_step ", config_.max_env_step(), " was reached"));
