@@ -139,7 +139,8 @@ class CheckpointPolicy {
 
 void BindPolicy(py::module_& module) {
   using py::arg;
-  py::class_<CheckpointPolicy>(module, "Policy", "The policy of a checkpoint. One thread at a time.")
+  py::class_<CheckpointPolicy>(module, "Policy",
+                               "The policy of a checkpoint. One thread at a time.")
       .def(py::init<const std::string&, bool, uint64_t>(), arg("checkpoint"), py::kw_only(),
            arg("sample") = false, arg("seed") = 0,
            "`checkpoint` is its folder. `sample`: act as in training, else by the best actions.")

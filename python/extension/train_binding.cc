@@ -74,8 +74,8 @@ class Listener : public google::LogSink {
     if (kind == nullptr) return;
     const MutexLock lock(&mutex_);
     if (waiting_.size() >= kMaxWaiting) return;
-    waiting_.push_back({kind, event == nullptr ? LogEvent() : *event,
-                        std::string(message, message_len)});
+    waiting_.push_back(
+        {kind, event == nullptr ? LogEvent() : *event, std::string(message, message_len)});
     any_waiting_ = true;
   }
 
@@ -94,8 +94,8 @@ class Listener : public google::LogSink {
     for (const Line& line : lines) {
       Call([&] {
         const LogEvent& event = line.event;
-        const py::object value = std::isnan(event.value) ? py::object(py::none())
-                                                         : py::object(py::float_(event.value));
+        const py::object value =
+            std::isnan(event.value) ? py::object(py::none()) : py::object(py::float_(event.value));
         const std::string path = absl::StrCat(folder, "/ckpt/", event.name);
         const py::object ends = tell_(line.kind, event.name, event.env_step, event.train_iter,
                                       value, line.kind == kCheckpoint ? path : line.text);
@@ -112,8 +112,8 @@ class Listener : public google::LogSink {
     if (interrupted_.load(std::memory_order_relaxed)) return true;
     const int64_t now = Clock::Real()->MonotonicNanos();
     int64_t next = next_look_.load(std::memory_order_relaxed);
-    if (now < next || !next_look_.compare_exchange_strong(
-                          next, now + absl::ToInt64Nanoseconds(kSignalPeriod))) {
+    if (now < next ||
+        !next_look_.compare_exchange_strong(next, now + absl::ToInt64Nanoseconds(kSignalPeriod))) {
       return false;
     }
     const py::gil_scoped_acquire gil;
@@ -170,7 +170,7 @@ class Listener : public google::LogSink {
 
   const py::object tell_;
   const py::object show_;
-  std::string why_;                                // of the run's thread
+  std::string why_;                               // of the run's thread
   std::unique_ptr<py::error_already_set> error_;  // with the GIL
   std::atomic<bool> interrupted_{false};
   std::atomic<int64_t> interrupted_nanos_{0};
@@ -224,9 +224,9 @@ absl::Status Train(const std::string& text, const std::string& source,
                    const std::vector<std::string>& settings, const std::string& exp_dir,
                    bool resume, Listener* listener, Trained* trained) {
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config, LoadRunConfig(text, source, settings));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialRun> run,
-                        resume ? SerialRun::Reopen(config, exp_dir)
-                               : SerialRun::Create(config, exp_dir));
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SerialRun> run,
+      resume ? SerialRun::Reopen(config, exp_dir) : SerialRun::Create(config, exp_dir));
   trained->path = listener->folder = run->path();
   SerialOptions options;
   options.interrupted = [listener] { return listener->Interrupted(); };
@@ -255,9 +255,9 @@ absl::Status Train(const std::string& text, const std::string& source,
   listener->WhyStop();
   run->FlushLogs();
   if (!status.ok() && !result->saved_as.empty()) {
-    return Annotate(status, absl::StrCat("the policy of train iteration ", result->train_iter,
-                                         " is saved as checkpoint ", result->saved_as, " in ",
-                                         run->path()));
+    return Annotate(
+        status, absl::StrCat("the policy of train iteration ", result->train_iter,
+                             " is saved as checkpoint ", result->saved_as, " in ", run->path()));
   }
   DING_RETURN_IF_ERROR(status);
   DING_ASSIGN_OR_RETURN(trained->json, run->WriteResult(*result));
@@ -291,7 +291,7 @@ std::string ResolveConfig(const std::string& text, const std::string& source,
 
 // Returns the JSON of `evaluate --json`, and what a signal has raised.
 py::tuple Evaluate(const std::string& checkpoint, int64_t episodes, uint64_t seed, bool sample,
-                     const std::vector<std::string>& settings) {
+                   const std::vector<std::string>& settings) {
   ReportedEvaluation evaluated;
   evaluated.checkpoint = checkpoint;
   evaluated.options.checkpoint = checkpoint;
@@ -318,14 +318,13 @@ py::tuple Evaluate(const std::string& checkpoint, int64_t episodes, uint64_t see
 
 void BindTraining(py::module_& module) {
   using py::arg;
-  module.def("train", &TrainFromPython, arg("text"), arg("source"), arg("settings"),
-             arg("exp_dir"), arg("resume"), arg("tell"), arg("show"));
+  module.def("train", &TrainFromPython, arg("text"), arg("source"), arg("settings"), arg("exp_dir"),
+             arg("resume"), arg("tell"), arg("show"));
   module.def("resolve_config", &ResolveConfig, arg("text"), arg("source"), arg("settings"));
-  module.def("find_checkpoint", [](const std::string& path) {
-    return ValueOrThrow(FindCheckpoint(path)).path;
-  });
-  module.def("evaluate", &Evaluate, arg("checkpoint"), arg("episodes"), arg("seed"),
-             arg("sample"), arg("settings"));
+  module.def("find_checkpoint",
+             [](const std::string& path) { return ValueOrThrow(FindCheckpoint(path)).path; });
+  module.def("evaluate", &Evaluate, arg("checkpoint"), arg("episodes"), arg("seed"), arg("sample"),
+             arg("settings"));
 }
 
 }  // namespace ding

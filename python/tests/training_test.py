@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -289,3 +290,15 @@ def test_a_policy_with_memory_keeps_a_state_for_each_id(tmp_path):
 
 def policy_width(run):
     return run.checkpoint(run.checkpoints[-1]).actor().input_width
+
+
+def test_the_page(tmp_path, monkeypatch, capsys):
+    with open("docs/how_to/train_in_python.md") as file:
+        blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+    assert len(blocks) == 5
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["run"].result["why"] == "on_evaluation returned True"
+    assert float(capsys.readouterr().out.splitlines()[0]) > 400

@@ -55,9 +55,8 @@ absl::StatusOr<ExperimentConfig> LoadRunConfig(absl::string_view text, const std
 
 absl::StatusOr<std::unique_ptr<SerialRun>> SerialRun::Create(const ExperimentConfig& config,
                                                              const std::string& exp_dir) {
-  DING_ASSIGN_OR_RETURN(
-      std::unique_ptr<RunFolder> folder,
-      RunFolder::Create(exp_dir, config.exp_name(), kProcess, Clock::Real()));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,
+                        RunFolder::Create(exp_dir, config.exp_name(), kProcess, Clock::Real()));
   return absl::WrapUnique(new SerialRun(config, std::move(folder), /*is_new=*/true));
 }
 
