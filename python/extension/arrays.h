@@ -30,7 +30,8 @@ struct ValuePlace {
 };
 
 // ValueError for a wrong argument, FileNotFoundError for a missing file, FileExistsError for one
-// that exists, MemoryError without the memory, NotImplementedError, or RuntimeError, with the message of the status.
+// that exists, MemoryError without the memory, NotImplementedError, or RuntimeError, with the
+// message of the status.
 void ThrowIfError(const absl::Status& status);
 template <typename T>
 T ValueOrThrow(absl::StatusOr<T> value) {

@@ -1,10 +1,9 @@
-// Functions of the extension that train, and that use what a run has saved. ding_worker/training.py calls them.
+// Functions of the extension that train and evaluate, for ding_worker/training.py and run.py.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -21,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/base/log_event.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -34,8 +34,8 @@
 #include "ding_worker/worker/evaluation/evaluation_report.h"
 #include "ding_worker/worker/pipeline/pipeline.h"
 #include "ding_worker/worker/pipeline/serial_run.h"
+#include "ding_worker/worker/run_folder/process_logs.h"
 #include "ding_worker/worker/saved_policy/saved_policy.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -55,27 +55,24 @@ constexpr size_t kMaxWaiting = 1000;
 // Hands what a run reports to functions of Python, and Python's signals and wishes to the run.
 //
 // Threads: any thread may log and poll; what Python is told, it is told by the thread of the run.
-class Listener : public google::LogSink {
+class Listener : public LogSink {
  public:
   // `tell(kind, name, env_step, train_iter, value, text)` returns whether the run should end; the
   // text of a checkpoint is its path. `show(json)` may be None.
   Listener(py::object tell, py::object show) : tell_(std::move(tell)), show_(std::move(show)) {
-    google::AddLogSink(this);
+    ListenToLogs(this);
   }
-  ~Listener() override { google::RemoveLogSink(this); }
+  ~Listener() override { ListenToLogs(nullptr); }
 
-  void send(google::LogSeverity severity, const char* /*full_filename*/,
-            const char* /*base_filename*/, int /*line*/, const google::LogMessageTime& /*time*/,
-            const char* message, size_t message_len) override {
+  void Send(const LogLine& line) override {
     const LogEvent* const event = CurrentLogEvent();
-    const char* kind = severity >= google::GLOG_WARNING ? kFault : nullptr;
+    const char* kind = line.severity >= LogSeverity::kWarning ? kFault : nullptr;
     if (event != nullptr && event->kind == EventKind::kEvaluation) kind = kEvaluation;
     if (event != nullptr && event->kind == EventKind::kCheckpoint) kind = kCheckpoint;
     if (kind == nullptr) return;
     const MutexLock lock(&mutex_);
     if (waiting_.size() >= kMaxWaiting) return;
-    waiting_.push_back(
-        {kind, event == nullptr ? LogEvent() : *event, std::string(message, message_len)});
+    waiting_.push_back({kind, event == nullptr ? LogEvent() : *event, std::string(line.message)});
     any_waiting_ = true;
   }
 
@@ -180,21 +177,6 @@ class Listener : public google::LogSink {
   std::vector<Line> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Python writes the log lines that people should see: glog writes to no file and not to stderr.
-void QuietGlog() {
-  static const bool done = [] {
-    for (const google::LogSeverity severity :
-         {google::GLOG_INFO, google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
-      google::SetLogDestination(severity, "");
-    }
-    FLAGS_logtostderr = FLAGS_alsologtostderr = false;
-    FLAGS_stderrthreshold = google::GLOG_FATAL;
-    google::InitGoogleLogging("ding_worker");
-    return true;
-  }();
-  static_cast<void>(done);
-}
-
 // The logs are those of the process, so one run at a time trains in it.
 class OneRun {
  public:
@@ -270,7 +252,6 @@ py::tuple TrainFromPython(const std::string& text, const std::string& source,
                           const std::vector<std::string>& settings, const std::string& exp_dir,
                           bool resume, const py::object& tell, const py::object& show) {
   const OneRun one;
-  QuietGlog();
   Listener listener(tell, show);
   Trained trained;
   absl::Status status;
@@ -299,7 +280,6 @@ py::tuple Evaluate(const std::string& checkpoint, int64_t episodes, uint64_t see
   evaluated.options.seed = seed;
   evaluated.options.sample = sample;
   evaluated.options.settings = settings;
-  QuietGlog();
   Listener listener{py::none(), py::none()};
   evaluated.options.cancelled = [&listener] { return listener.Interrupted(); };
   absl::StatusOr<CheckpointEvaluation> result = absl::UnknownError("");

@@ -28,10 +28,11 @@ absl::string_view SeverityName(google::LogSeverity severity) {
   }
 }
 
-// Where events go; null: nowhere.
+// Where events and all lines go; null: nowhere.
 struct EventTarget {
   Mutex mutex;
   EventLog* log ABSL_GUARDED_BY(mutex) = nullptr;
+  LogSink* listener ABSL_GUARDED_BY(mutex) = nullptr;
 };
 
 EventTarget& Events() {
@@ -51,6 +52,7 @@ class GlogOutput : public LogSink {
     google::LogMessage(line.file, line.line, Severity(line.severity)).stream() << line.message;
     const MutexLock lock(&Events().mutex);
     if (Events().log != nullptr) Events().log->Write(line);
+    if (Events().listener != nullptr) Events().listener->Send(line);
   }
 
  private:
@@ -143,6 +145,22 @@ void LogToGlog() {
   // It lives until the process ends, because any thread may log until then.
   static GlogOutput* const output = new GlogOutput;
   SetLogSink(output);
+}
+
+void ListenToLogs(LogSink* listener) {
+  static const bool quiet = [] {
+    for (const google::LogSeverity severity :
+         {google::GLOG_INFO, google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
+      google::SetLogDestination(severity, "");
+    }
+    FLAGS_stderrthreshold = google::GLOG_FATAL;
+    if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging("ding_worker");
+    return true;
+  }();
+  static_cast<void>(quiet);
+  LogToGlog();
+  const MutexLock lock(&Events().mutex);
+  Events().listener = listener;
 }
 
 }  // namespace ding

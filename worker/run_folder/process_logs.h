@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/log.h"
 #include "ding_worker/metrics/event_log.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/metrics/text_log.h"
@@ -65,6 +66,11 @@ class ProcessLogs {
 // on, until another sink is set (base/log.h). With glog's flag --v=1 or above it also sends the
 // lines of severity VERBOSE. May be called again, from any thread.
 void LogToGlog();
+
+// For a program whose main() is not ours: glog writes to no file and not to stderr from now on, and
+// each log line goes to `listener`, too, until this is called again. Null: to nobody. The listener
+// must not log.
+void ListenToLogs(LogSink* listener);
 
 }  // namespace ding
 
