@@ -22,6 +22,15 @@ from ding_worker.actor import Actor
 from ding_worker.checkpoint import Checkpoint, open_checkpoint
 from ding_worker.episodes import Episodes, read_episodes
 from ding_worker.errors import FormatError, UnsupportedError
+from ding_worker.rollout import (
+    CachePool,
+    TrajBuffer,
+    get_gae,
+    get_gae_with_default_last_value,
+    get_nstep_return_data,
+    get_train_sample,
+    to_tensor_transitions,
+)
 from ding_worker.run import Run, open_run, read_metrics
 from ding_worker.safetensors import Tensors, read_safetensors
 from ding_worker.textproto import parse_text_config, read_config
@@ -63,12 +72,18 @@ def __dir__():
 
 __all__ = [
     "Actor",
+    "CachePool",
     "Checkpoint",
     "Episodes",
     "FormatError",
     "Run",
     "Tensors",
+    "TrajBuffer",
     "UnsupportedError",
+    "get_gae",
+    "get_gae_with_default_last_value",
+    "get_nstep_return_data",
+    "get_train_sample",
     "open_checkpoint",
     "open_run",
     "parse_text_config",
@@ -76,4 +91,5 @@ __all__ = [
     "read_episodes",
     "read_metrics",
     "read_safetensors",
+    "to_tensor_transitions",
 ]
