@@ -54,6 +54,19 @@ _LAZY = {
     ),
     **dict.fromkeys(("VectorEnv", "envs", "make_vec"), "ding_worker.vector_env"),
     **dict.fromkeys(("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"), "ding_worker.sb3"),
+    **dict.fromkeys(("BaseLearner", "LearnerHook", "create_learner", "register_learner_hook"), "ding_worker.learner"),
+    **dict.fromkeys(
+        (
+            "BaseEnvTimestep",
+            "EpisodeSerialCollector",
+            "InteractionSerialEvaluator",
+            "SampleSerialCollector",
+            "create_serial_collector",
+            "create_serial_evaluator",
+            "get_serial_collector_cls",
+        ),
+        "ding_worker.workers",
+    ),
     **dict.fromkeys(("ready_configs", "resolve_config", "train"), "ding_worker.training"),
 }
 

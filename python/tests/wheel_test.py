@@ -54,7 +54,9 @@ if "google.protobuf" not in sys.modules:
     assert all("ding_worker.libs" in path for path in loaded), loaded
 exported = subprocess.run(["nm", "-D", "--defined-only", f"{where}/_core.so"], capture_output=True, text=True)
 if exported.returncode == 0:
-    assert [line.split()[-1] for line in exported.stdout.splitlines()] == ["PyInit__core"], exported.stdout
+    # A small letter is that of a symbol that only the library itself sees.
+    symbols = [line.split() for line in exported.stdout.splitlines()]
+    assert [name for _, kind, name in symbols if kind.isupper()] == ["PyInit__core"], exported.stdout
 
 buffer = ding_worker.create_buffer({"replay_buffer_size": 10})
 buffer.push({"obs": [0.5], "action": 1, "reward": 1, "next_obs": [0.25], "done": False}, 0)
