@@ -220,7 +220,7 @@ LIBRARIES = {
     },
     "openssl": {
         "license": "Apache-2.0",
-        "why": "certificates and tokens: checked before anything listens",
+        "why": "certificates and tokens, which are checked before anything listens; TLS to Redis",
         "module": "openssl",
         "optional": True,
         "version": "3.3.1.bcr.9",
@@ -228,7 +228,10 @@ LIBRARIES = {
         "debian": ["libssl-dev"],
         "fedora": ["openssl-devel"],
         "header": "openssl/evp.h",
-        "targets": {"crypto": {"libs": ["crypto"]}},
+        "targets": {
+            "crypto": {"libs": ["crypto"]},
+            "ssl": {"libs": ["ssl", "crypto"]},
+        },
     },
     "libmicrohttpd": {
         "license": "LGPL-2.1",

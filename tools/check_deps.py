@@ -50,7 +50,7 @@ OTHERS = [
     (r'zstd(_errors)?\.h', ['@zstd//:zstd']),
     (r'(torch|c10|ATen)/', ['//third_party:torch', '@libtorch//:torch']),
     (r'grpc(pp)?/', ['//third_party:grpc++', '@com_github_grpc_grpc//:grpc++']),
-    (r'openssl/', ['//third_party:crypto', '@openssl//:crypto']),
+    (r'openssl/', ['//third_party:crypto', '@openssl//:crypto', '//third_party:ssl', '@openssl//:ssl']),
     (r'lib(avcodec|avformat|avutil|swscale)/', ['//third_party:ffmpeg', '@ffmpeg//:ffmpeg']),
     (r'box2d/', ['//third_party:box2d', '@box2d//:box2d']),
     (r'mujoco/', ['//third_party:mujoco', '@mujoco//:mujoco']),

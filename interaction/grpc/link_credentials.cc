@@ -59,10 +59,17 @@ absl::StatusOr<PemFile> ReadPem(const std::string& path) {
   return PemFile{path, std::move(text)};
 }
 
-// Reads and checks those of the TLS files that are set.
-absl::Status LoadTls(const GrpcTransportOptions& options, CertificateUse use, absl::Time now,
-                     LinkCredentials* credentials) {
-  credentials->tls = true;
+absl::StatusOr<std::vector<LinkToken>> LoadTokens(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(path));
+  return ParseLinkTokens(text, path);
+}
+
+}  // namespace
+
+absl::StatusOr<LinkCredentials> LoadTls(const GrpcTransportOptions& options, CertificateUse use,
+                                        absl::Time now) {
+  LinkCredentials credentials;
+  credentials.tls = true;
   PemFile ca, cert, key;
   if (!options.tls_ca.empty()) {
     DING_ASSIGN_OR_RETURN(ca, ReadPem(options.tls_ca));
@@ -75,18 +82,11 @@ absl::Status LoadTls(const GrpcTransportOptions& options, CertificateUse use, ab
     DING_RETURN_IF_ERROR(CheckOwnCertificate(cert, key, use, now));
     if (!options.tls_ca.empty()) DING_RETURN_IF_ERROR(CheckSignedBy(ca, cert, use, now));
   }
-  credentials->ca = std::move(ca.text);
-  credentials->cert = std::move(cert.text);
-  credentials->key = std::move(key.text);
-  return absl::OkStatus();
+  credentials.ca = std::move(ca.text);
+  credentials.cert = std::move(cert.text);
+  credentials.key = std::move(key.text);
+  return credentials;
 }
-
-absl::StatusOr<std::vector<LinkToken>> LoadTokens(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(path));
-  return ParseLinkTokens(text, path);
-}
-
-}  // namespace
 
 absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptions& options,
                                                         const LinkAddress& address,
@@ -96,7 +96,7 @@ absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptio
   DING_RETURN_IF_ERROR(CheckComplete(options, address, "listening on", std::move(tls)));
   LinkCredentials credentials;
   if (WantsTls(options)) {
-    DING_RETURN_IF_ERROR(LoadTls(options, CertificateUse::kListener, now, &credentials));
+    DING_ASSIGN_OR_RETURN(credentials, LoadTls(options, CertificateUse::kListener, now));
     // The authorities were read only to check the listener's own certificate.
     if (!options.tls_client_certs) credentials.ca.clear();
   }
@@ -114,7 +114,7 @@ absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions
   DING_RETURN_IF_ERROR(CheckComplete(options, address, "connecting to", std::move(tls)));
   LinkCredentials credentials;
   if (WantsTls(options)) {
-    DING_RETURN_IF_ERROR(LoadTls(options, CertificateUse::kCaller, now, &credentials));
+    DING_ASSIGN_OR_RETURN(credentials, LoadTls(options, CertificateUse::kCaller, now));
   }
   if (options.token_file.empty()) return credentials;
   DING_ASSIGN_OR_RETURN(const std::vector<LinkToken> tokens, LoadTokens(options.token_file));

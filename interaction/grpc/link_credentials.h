@@ -55,6 +55,10 @@ absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptio
 absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions& options,
                                                       const LinkAddress& address, absl::Time now);
 
+// Does the same for those of the TLS files that are set, whatever the address.
+absl::StatusOr<LinkCredentials> LoadTls(const GrpcTransportOptions& options, CertificateUse use,
+                                        absl::Time now);
+
 // Why an attempt to connect has failed, for the person who set the flags.
 struct ConnectFailure {
   std::string why;

@@ -13,6 +13,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -34,6 +35,8 @@ constexpr absl::string_view kLineEnd = "\r\n";
 // The bytes that are read of a reply first. A small value arrives with them in one system call; the
 // rest of a large one is read directly to its place.
 constexpr size_t kFirstBytes = 4096;
+// The bytes that are read of any other reply at once.
+constexpr size_t kReplyBytes = 16384;
 
 struct ErrorKind {
   absl::string_view code;
@@ -47,8 +50,7 @@ constexpr ErrorKind kErrorKinds[] = {
     {"NOAUTH", absl::StatusCode::kUnauthenticated,
      "Redis asks for a password: set 'password_file' to the file that holds it"},
     {"WRONGPASS", absl::StatusCode::kUnauthenticated,
-     "Redis does not accept the password of 'password_file'"},
-    {"NOPERM", absl::StatusCode::kPermissionDenied, "Redis does not allow us that command"},
+     "Redis does not accept the password of 'password_file', or does not know the 'user'"},
     {"DENIED", absl::StatusCode::kPermissionDenied,
      "Redis accepts only clients of its own machine: set its 'bind' and 'requirepass'"},
     {"ERR max number of clients reached", absl::StatusCode::kUnavailable,
@@ -91,6 +93,12 @@ absl::Status ErrorIn(const redisReply& reply) {
 }  // namespace
 
 absl::Status internal_redis::StatusOfReply(absl::string_view error) {
+  if (absl::StartsWith(error, "NOPERM ")) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "Redis does not allow the user that command, or that key; expected a user made by 'ACL "
+        "SETUSER NAME on >PASSWORD ~PREFIX/* ",
+        kRedisUserRules, "' (it says '", error, "')"));
+  }
   for (const ErrorKind& kind : kErrorKinds) {
     absl::string_view rest = error;
     if (absl::ConsumePrefix(&rest, kind.code) && (rest.empty() || rest.front() == ' ')) {
@@ -127,7 +135,7 @@ StringReply internal_redis::ParseStringReply(absl::string_view bytes) {
 }
 
 RedisConnection::RedisConnection(redisContext* context, std::string name)
-    : context_(context), name_(std::move(name)) {}
+    : context_(context), name_(std::move(name)), socket_(context->fd) {}
 
 RedisConnection::~RedisConnection() { redisFree(context_); }
 
@@ -150,10 +158,28 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
         absl::StrCat("cannot connect to Redis at ", name, ": ", context->errstr));
   }
   fcntl(context->fd, F_SETFD, FD_CLOEXEC);  // Child processes, such as envs, must not inherit it.
-  if (redisSetTimeout(context, absl::ToTimeval(server.io_timeout)) != REDIS_OK) {
+  const auto set_timeout = [&](absl::Duration timeout) {
+    if (redisSetTimeout(context, absl::ToTimeval(timeout)) == REDIS_OK) return absl::OkStatus();
     return absl::UnavailableError(absl::StrCat("cannot set timeouts of the connection to ", name));
+  };
+  if (server.tls.ca.empty()) {
+    connection->no_answer_ =
+        ", as a server does that speaks TLS there (then the URL begins with 'rediss:')";
+  } else {
+    DING_RETURN_IF_ERROR(set_timeout(server.connect_timeout));
+    DING_RETURN_IF_ERROR(Annotate(connection->socket_.StartTls(server.tls, server.host),
+                                  absl::StrCat("cannot connect to Redis at ", name, " by TLS")));
+    connection->no_answer_ =
+        server.tls.cert.empty()
+            ? ", as a server does that asks for a certificate ('tls_cert' and 'tls_key')"
+            : ", as a server does that does not accept the certificate in 'tls_cert'";
   }
-  if (!password.empty()) DING_RETURN_IF_ERROR(connection->Call({"AUTH", password}).status());
+  DING_RETURN_IF_ERROR(set_timeout(server.io_timeout));
+  if (!password.empty()) {
+    std::vector<absl::string_view> command = {"AUTH", password};
+    if (!server.user.empty()) command.insert(command.begin() + 1, server.user);
+    DING_RETURN_IF_ERROR(connection->Call(command).status());
+  }
   return connection;
 }
 
@@ -170,9 +196,13 @@ absl::Status RedisConnection::Broken(int error, absl::string_view action) {
     return absl::DeadlineExceededError(absl::StrCat("cannot ", action, " Redis at ", name_,
                                                     ": no byte was transferred for too long"));
   }
-  return absl::UnavailableError(
-      absl::StrCat("cannot ", action, " Redis at ", name_, ": ",
-                   error == kIoEnded ? "it closed the connection" : std::strerror(error)));
+  if (!socket_.problem().empty()) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("cannot ", action, " Redis at ", name_, ": ", socket_.problem()));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "cannot ", action, " Redis at ", name_, ": ",
+      error == kIoEnded ? "it closed the connection" : std::strerror(error), no_answer_));
 }
 
 absl::Status RedisConnection::NoRedis(absl::string_view found) {
@@ -194,12 +224,7 @@ absl::Status RedisConnection::Send(absl::Span<const absl::string_view> args,
   IoVectors vectors = {VectorOf(head)};
   for (const absl::string_view piece : value) vectors.push_back(VectorOf(piece));
   if (!value.empty()) vectors.push_back(VectorOf(kLineEnd));
-  const auto send = [this](iovec* parts, int count) {
-    msghdr message = {};
-    message.msg_iov = parts;
-    message.msg_iovlen = static_cast<size_t>(count);
-    return sendmsg(context_->fd, &message, MSG_NOSIGNAL);
-  };
+  const auto send = [this](iovec* parts, int count) { return socket_.Send(parts, count); };
   const int error = MoveAll(send, std::move(vectors));
   return error == 0 ? absl::OkStatus() : Broken(error, "write to");
 }
@@ -210,13 +235,26 @@ absl::Status RedisConnection::Noted(absl::Status replied) {
   return replied;
 }
 
+absl::StatusOr<size_t> RedisConnection::Receive(char* to, size_t size) {
+  ssize_t count = 0;
+  do {
+    iovec place = {to, size};
+    count = socket_.Receive(&place, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return Broken(count == 0 ? kIoEnded : errno, "read from");
+  no_answer_.clear();
+  return static_cast<size_t>(count);
+}
+
 absl::StatusOr<RedisReply> RedisConnection::ReadReply() {
+  redisReader* const reader = context_->reader;
   void* read = nullptr;
-  errno = 0;
-  if (redisGetReply(context_, &read) != REDIS_OK) {
-    if (context_->err == REDIS_ERR_PROTOCOL) return NoRedis(context_->errstr);
-    return Broken(context_->err == REDIS_ERR_EOF ? kIoEnded : errno, "read from");
+  while (redisReaderGetReply(reader, &read) == REDIS_OK && read == nullptr) {
+    char bytes[kReplyBytes];
+    DING_ASSIGN_OR_RETURN(const size_t count, Receive(bytes, sizeof(bytes)));
+    redisReaderFeed(reader, bytes, count);
   }
+  if (read == nullptr) return NoRedis(reader->errstr);
   const std::unique_ptr<redisReply, void (*)(void*)> reply(static_cast<redisReply*>(read),
                                                            freeReplyObject);
   DING_RETURN_IF_ERROR(Noted(ErrorIn(*reply)));
@@ -237,10 +275,8 @@ absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
   size_t got = 0;
   StringReply reply;
   while (reply.kind == StringReply::Kind::kIncomplete) {
-    const ssize_t count = recv(context_->fd, first + got, sizeof(first) - got, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Broken(count == 0 ? kIoEnded : errno, "read from");
-    got += static_cast<size_t>(count);
+    DING_ASSIGN_OR_RETURN(const size_t count, Receive(first + got, sizeof(first) - got));
+    got += count;
     reply = ParseStringReply({first, got});
   }
   const absl::string_view more = absl::string_view(first, got).substr(reply.line_bytes);
@@ -264,10 +300,7 @@ absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
       copied += count;
     }
     const auto receive = [this](iovec* parts, int count) {
-      msghdr message = {};
-      message.msg_iov = parts;
-      message.msg_iovlen = static_cast<size_t>(count);
-      return recvmsg(context_->fd, &message, MSG_WAITALL);
+      return socket_.Receive(parts, count, MSG_WAITALL);
     };
     const int error = MoveAll(receive, places, copied);
     if (error != 0) return Broken(error, "read from");

@@ -3,13 +3,14 @@
 //     pieces ──sendmsg──► Redis        no copy: a value is sent from the caller's memory, and
 //     string ◄─recvmsg─── Redis        received into the caller's string
 //
-// hiredis connects, and reads all replies other than values. It would copy values twice, and read
-// them 16 KiB at a time.
+// hiredis connects, and parses all replies other than values. It would copy values twice, and read
+// them 16 KiB at a time. With TLS (RedisSocket), bytes go through OpenSSL, which copies them.
 //
 // Errors that Redis replies, for every call; the message quotes the reply and says what to do:
 //   kResourceExhausted   OOM: its maxmemory is full
 //   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or
-//                        our file has none; the connection is then broken
+//                        our file has none; or one side does not accept the other in TLS. The
+//                        connection is then broken
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
 //                        CLUSTERDOWN, too many clients, a key that vanished: it will recover, or an
 //                        operator must look after it
@@ -42,6 +43,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/redis/redis_socket.h"
 
 struct redisContext;
 
@@ -53,6 +55,8 @@ struct RedisServerAddress {
   // The file whose first line is the password. It is read for each new connection, because
   // passwords are changed from time to time. Empty: the server asks for none.
   std::string password_file;
+  std::string user;  // of Redis' ACL, whose password is in the file; empty: "default"
+  RedisTlsFiles tls;
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration io_timeout = absl::Seconds(10);
 };
@@ -66,7 +70,7 @@ struct RedisReply {
 
 class RedisConnection {
  public:
-  // Connects, and authenticates if `server` has a password file.
+  // Connects, with TLS if `server` has its files, and authenticates if it has a password file.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const RedisServerAddress& server);
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
@@ -93,6 +97,8 @@ class RedisConnection {
 
   absl::Status Send(absl::Span<const absl::string_view> args,
                     absl::Span<const absl::string_view> value);
+  // Receives at least one byte, and returns the number.
+  absl::StatusOr<size_t> Receive(char* to, size_t size);
   absl::StatusOr<RedisReply> ReadReply();
   // Marks the connection as broken. `error` is an errno or kIoEnded.
   absl::Status Broken(int error, absl::string_view action);
@@ -103,8 +109,15 @@ class RedisConnection {
 
   redisContext* const context_;
   const std::string name_;  // HOST:PORT, for messages
+  RedisSocket socket_;
+  std::string no_answer_;  // why it may have closed the connection; empty once it has answered
   bool broken_ = false;
 };
+
+// The commands that a store and its log use, as rules of a user of Redis.
+inline constexpr char kRedisUserRules[] =
+    "+info +get +set +unlink +scan +type +lindex +rpush +expire +persist +rename +multi +exec "
+    "+discard +eval +hmget +hset +hdel +hgetall +exists +del +xadd +xdel +xrange +memory|usage";
 
 // Returns the first line of the file, which only its owner may access.
 absl::StatusOr<std::string> ReadRedisPassword(const std::string& path);

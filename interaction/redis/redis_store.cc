@@ -113,7 +113,8 @@ absl::Status Damaged(absl::string_view how) {
 
 RedisStore::RedisStore(const Options& options)
     : options_(options),
-      url_(absl::StrCat("redis:", AddressOf(options.server), "/", options.prefix)),
+      url_(absl::StrCat(options.server.tls.ca.empty() ? "redis:" : "rediss:",
+                        AddressOf(options.server), "/", options.prefix)),
       pool_(options.server, options.max_connections) {}
 
 absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Create(const Options& options) {

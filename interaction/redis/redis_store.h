@@ -8,10 +8,11 @@
 //     <prefix>/.store_id       written by the first process that opens the store
 //
 // URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a
-// password. The password is in a file and not in the URL, because a URL is printed, logged, written
-// to the run's folder and sent to all workers. The file must be on each machine, at the same path;
-// only its first line counts. It is read again for each new connection: while the password is being
-// changed, calls return kUnavailable, as while Redis is away.
+// password, and "user=NAME" if that is of a user of its ACL. The password is in a file and not in
+// the URL, because a URL is printed, logged, written to the run's folder and sent to all workers.
+// The file must be on each machine, at the same path; only its first line counts. It is read again
+// for each new connection: while the password is being changed, calls return kUnavailable, as while
+// Redis is away.
 //
 // A Put that returned OK is as safe as the configuration of Redis makes it (docs/how_to/redis.md).
 // Redis must not evict keys; each new connection checks that. If Redis comes back without its data,
@@ -20,7 +21,9 @@
 // If a connection turns out to be closed, the call is repeated once with a new connection. There
 // are no other retries: calls return kUnavailable, and the caller decides how long to retry.
 //
-// Nothing is encrypted, so the network to Redis must be private (docs/how_to/redis.md).
+// With "redis:" nothing is encrypted, so the network to Redis must be private. "rediss:" is the
+// same with TLS; "tls_ca=/FILE" names the authority of Redis, and "tls_cert=/FILE" and
+// "tls_key=/FILE" our certificate, if Redis asks for one (docs/how_to/redis.md).
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  as Store, and

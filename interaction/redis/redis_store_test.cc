@@ -273,7 +273,8 @@ TEST_F(RedisStoreTest, ExplainsInvalidUrls) {
   invalid("redis:host:65536/x", "not the address");
   invalid("redis:host:6379/", "not a store key");
   invalid("redis:host:6379/a b", "not a store key");
-  invalid("redis:host:6379/x?user=me", "'password_file=...'");
+  invalid("redis:host:6379/x?name=me", "'password_file=...'");
+  invalid("redis:host:6379/x?user=me", "user 'me' has no password");
   invalid("redis:user:secret@host:6379/x", "password_file");
   EXPECT_THAT(create_store("redis:127.0.0.1:6379/x?password_file=/nowhere"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere")));

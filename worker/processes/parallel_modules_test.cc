@@ -24,9 +24,10 @@ comm learner:
 all-reduce:
   tcp  averages over learners in a ring, over TCP without encryption
 store:
-  file   file:/FOLDER: files, on tmpfs or on a file system that machines share
-  mem    mem:NAME: memory of this process, for runs in one process and for tests
-  redis  redis:HOST:PORT/PREFIX: a Redis server, for several machines
+  file    file:/FOLDER: files, on tmpfs or on a file system that machines share
+  mem     mem:NAME: memory of this process, for runs in one process and for tests
+  redis   redis:HOST:PORT/PREFIX: a Redis server, for several machines
+  rediss  rediss:HOST:PORT/PREFIX?tls_ca=/FILE: the same with TLS
 codec:
   lz4   LZ4: cheap enough for data that are read once
   zstd  Zstandard: smaller than lz4, for stores over a slow network

@@ -28,7 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::string_view kFileScheme = "file:";
-constexpr absl::string_view kPasswordFile = "password_file=";
+// Settings of a store that name files.
+constexpr absl::string_view kFileSettings[] = {
+    "password_file=", "tls_ca=", "tls_cert=", "tls_key="};
 
 using google::protobuf::Any;
 using google::protobuf::FieldDescriptor;
@@ -188,10 +190,13 @@ absl::StatusOr<std::string> AbsoluteStoreUrl(absl::string_view url) {
   if (question == url.size()) return made;
   std::vector<std::string> settings = absl::StrSplit(url.substr(question + 1), '&');
   for (std::string& setting : settings) {
-    absl::string_view file = setting;
-    if (!absl::ConsumePrefix(&file, kPasswordFile)) continue;
-    DING_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(file));
-    setting = absl::StrCat(kPasswordFile, path);
+    for (const absl::string_view name : kFileSettings) {
+      absl::string_view file = setting;
+      if (!absl::ConsumePrefix(&file, name)) continue;
+      DING_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(file));
+      setting = absl::StrCat(name, path);
+      break;
+    }
   }
   return absl::StrCat(made, "?", absl::StrJoin(settings, "&"));
 }

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> AbsolutePath(absl::string_view path);
 // Does the same for each of them, in place.
 absl::Status MakeAbsolute(std::initializer_list<std::string*> paths);
 
-// Does the same for the folder of "file:<folder>" and for the file in the setting "password_file".
+// Does the same for the folder of "file:<folder>" and for files in settings, as "password_file".
 // A string that is not the URL of a store stays as it is: opening the store reports the error.
 absl::StatusOr<std::string> AbsoluteStoreUrl(absl::string_view url);
 

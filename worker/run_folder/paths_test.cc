@@ -77,6 +77,10 @@ TEST_F(PathsTest, StoresOfFilesAndTheirPasswords) {
             absl::StrCat("file:", Here("store"), "?compress=lz4"));
   EXPECT_EQ(AbsoluteStoreUrl("redis:host:1/x?password_file=secret&compress=lz4").value(),
             absl::StrCat("redis:host:1/x?password_file=", Here("secret"), "&compress=lz4"));
+  EXPECT_EQ(
+      AbsoluteStoreUrl("rediss:host:1/x?tls_ca=ca.pem&tls_cert=c.pem&tls_key=/k&user=me").value(),
+      absl::StrCat("rediss:host:1/x?tls_ca=", Here("ca.pem"), "&tls_cert=", Here("c.pem"),
+                   "&tls_key=/k&user=me"));
   for (const char* other :
        {"file:/a", "file:", "mem:", "mem:a", "nonsense", "redis:host:1/x", ""}) {
     EXPECT_EQ(AbsoluteStoreUrl(other).value(), other);

@@ -199,6 +199,19 @@ TEST(PrepareParallelConfigTest, RefusesEverythingInOneMessage) {
                      HasSubstr("policy.random_collect_size is 7, which has no effect"))));
 }
 
+TEST(PrepareParallelConfigTest, RedisWithTlsDecidesAboutItsDisk) {
+  for (const char* const scheme : {"redis", "rediss"}) {
+    const auto prepared =
+        PrepareParallelConfig(Config({absl::StrCat("system.store_url=", scheme, ":host:1/x"),
+                                      "system.coordinator.journal=JOURNAL_IN_STORE",
+                                      "system.coordinator.journal_sync=EVERY"},
+                                     kSerial),
+                              "my.textproto", Clock::Real());
+    EXPECT_THAT(prepared.status(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("whose `appendfsync` decides that")));
+  }
+}
+
 TEST(PrepareParallelConfigTest, TheEnvsOwnErrorIsNotOneOfParallelRuns) {
   const auto prepare = [](std::vector<std::string> settings) {
     settings.emplace_back(

@@ -263,7 +263,8 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config, bo
         "memory of this machine, which goes with the run; expected 'redis:HOST:PORT/PREFIX' or "
         "'file:/folder'");
   }
-  const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
+  const bool redis = absl::StartsWith(config.system().store_url(), "redis:") ||
+                     absl::StartsWith(config.system().store_url(), "rediss:");
   if (redis && JournalIsInStore(config) &&
       config.system().coordinator().journal_sync() != CoordinatorConfig::PERIODIC) {
     problems.push_back(
@@ -272,7 +273,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config, bo
   }
   // The default is a folder in the memory of this machine.
   const std::string& url = config.system().store_url();
-  const std::string scheme = url.empty() ? "file" : url.substr(0, url.find(':'));
+  const std::string scheme = redis ? "redis" : url.empty() ? "file" : url.substr(0, url.find(':'));
   const auto fits_store = [&](absl::string_view path, const std::string& type, const auto& types) {
     const auto found = types.Find(type);
     if (!found.ok() || found->store_scheme.empty() || found->store_scheme == scheme) return;

@@ -75,14 +75,38 @@ RedisServer::~RedisServer() {
 std::string RedisServer::password_file() const { return JoinPath(folder_, "password"); }
 
 std::string RedisServer::Url(absl::string_view prefix) const {
-  const std::string url = absl::StrCat("redis:127.0.0.1:", port_, "/", prefix);
-  return options_.password.empty() ? url : absl::StrCat(url, "?password_file=", password_file());
+  std::string url =
+      absl::StrCat(options_.tls.ca.empty() ? "redis" : "rediss", ":127.0.0.1:", port_, "/", prefix);
+  const RedisServerAddress server = address();
+  char separator = '?';
+  for (const auto& [name, file] :
+       {std::pair("password_file", server.password_file), std::pair("tls_ca", server.tls.ca),
+        std::pair("tls_cert", server.tls.cert), std::pair("tls_key", server.tls.key)}) {
+    if (file.empty()) continue;
+    url += absl::StrCat(std::string(1, separator), name, "=", file);
+    separator = '&';
+  }
+  return url;
+}
+
+RedisServerAddress RedisServer::address() const {
+  RedisServerAddress server;
+  server.host = "127.0.0.1";
+  server.port = port_;
+  if (!options_.password.empty()) server.password_file = password_file();
+  server.tls = options_.tls;
+  return server;
 }
 
 absl::Status RedisServer::StartAt(int port) {
   std::string config =
-      absl::StrCat("bind 127.0.0.1\nport ", port, "\ndir ", folder_, "\nsave \"\"\nappendonly ",
-                   options_.append_fsync.empty() ? "no" : "yes", "\n");
+      absl::StrCat("bind 127.0.0.1\nport ", options_.tls.ca.empty() ? port : 0, "\ndir ", folder_,
+                   "\nsave \"\"\nappendonly ", options_.append_fsync.empty() ? "no" : "yes", "\n");
+  if (!options_.tls.ca.empty()) {
+    absl::StrAppend(&config, "tls-port ", port, "\ntls-ca-cert-file ", options_.tls.ca,
+                    "\ntls-cert-file ", options_.tls.cert, "\ntls-key-file ", options_.tls.key,
+                    "\n");
+  }
   if (!options_.append_fsync.empty()) {
     absl::StrAppend(&config, "appendfsync ", options_.append_fsync, "\n");
   }
@@ -139,11 +163,7 @@ absl::Status RedisServer::Restart() {
 
 absl::StatusOr<std::string> RedisServer::Command(absl::Span<const absl::string_view> args) const {
   if (operator_ == nullptr || operator_->broken()) {
-    RedisServerAddress server;
-    server.host = "127.0.0.1";
-    server.port = port_;
-    if (!options_.password.empty()) server.password_file = password_file();
-    DING_ASSIGN_OR_RETURN(operator_, RedisConnection::Open(server));
+    DING_ASSIGN_OR_RETURN(operator_, RedisConnection::Open(address()));
   }
   DING_ASSIGN_OR_RETURN(RedisReply reply, operator_->Call(args));
   return std::move(reply.text);

@@ -39,6 +39,9 @@ class RedisServer {
     // no such file and nothing is kept. A server that is killed loses nothing that it has
     // acknowledged with "always" or "no".
     std::string append_fsync;
+    // If its `ca` is set, the server listens with TLS alone, and asks for a certificate of `ca`. It
+    // shows `cert`, which must be of 127.0.0.1. Command() and Url() use the files, too.
+    RedisTlsFiles tls;
     std::vector<std::string> lines;  // further lines of redis.conf, such as "maxmemory 4mb"
   };
 
@@ -49,9 +52,10 @@ class RedisServer {
 
   int port() const { return port_; }
   pid_t pid() const { return pid_; }
-  // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the password file if there is
-  // one.
+  // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the files that it needs.
   std::string Url(absl::string_view prefix) const;
+  // The server, for a store or a connection.
+  RedisServerAddress address() const;
   // The file that has the password, which a test may change.
   std::string password_file() const;
 
