@@ -230,8 +230,11 @@ absl::Status RedisConnection::Send(absl::Span<const absl::string_view> args,
 }
 
 absl::Status RedisConnection::Noted(absl::Status replied) {
-  // Only a new connection uses the password that holds now.
-  if (absl::IsUnauthenticated(replied)) broken_ = true;
+  // Only a new connection uses the password that holds now, or finds the server that has taken over
+  // the name of this one.
+  if (absl::IsUnauthenticated(replied) || absl::StrContains(replied.message(), "'READONLY ")) {
+    broken_ = true;
+  }
   return replied;
 }
 

@@ -5,6 +5,8 @@
 //   file:/dev/shm/run7               a folder
 //   file:/dev/shm/run7?compress=lz4  the same, with compressed values (compressed_store.h)
 //   redis:HOST:PORT/run7?password_file=/etc/redis.password&compress=lz4
+//   redis:A:6379,B:6379/run7         several servers (sharded_store.h)
+//   rediss:HOST:PORT/run7?tls_ca=/etc/ca.pem   with TLS
 //
 // Settings follow a '?', with '&' between them. "compress" is for every scheme; the others belong
 // to one scheme.
