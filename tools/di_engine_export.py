@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from di_engine_pickle import Refused
+from ding_worker.di_engine.evaluator import Refused
 
 
 def _encoder_names(prefix, count):

@@ -8,9 +8,10 @@ import zipfile
 
 import numpy as np
 import torch
-from di_engine_test_case import DQN, QAC, VAC, DiEngineTestCase, DiscreteHead, DistributionHead, QuantileMeanHead, RainbowHead
+from di_engine_test_case import DQN, PROGRAM, QAC, VAC, DiEngineTestCase, DiscreteHead, DistributionHead, QuantileMeanHead, RainbowHead
 
 from ding_worker import open_checkpoint
+from ding_worker.di_engine.model import ConfiguredModel, Settings
 
 
 class Evil:
@@ -326,6 +327,28 @@ class DiEngineImportTest(DiEngineTestCase):
         self.assertIn("the policy is 'pg', expected dqn, c51", self.config(text.replace("'c51'", "'pg'")))
         for setting, words in (("activation=nn.ReLU() if DEEP else nn.Tanh()", "policy.model.activation is nn.ReLU() if DEEP else"), ("v_min=LOW", "policy.model.v_min is 'LOW', which is not known")):
             self.assertIn(words, self.config(text.replace("activation=nn.Tanh()" if "act" in setting else "v_min=-1", setting)))
+
+    def test_networks_OfAConfig_AreThoseOfTheTensors(self):
+        vac = {"encoder_hidden_size_list": [32, 64]}
+        for policy, network, settings in (
+            ("dqn", DQN(True), {}),
+            ("dqn", DQN(), {"dueling": False}),
+            ("qrdqn", DQN(head=QuantileMeanHead(64, 2, 32)), {"action_shape": 2}),
+            ("c51", DQN(head=DistributionHead(64, 2, 51)), {"action_shape": 2}),
+            ("rainbow", DQN(head=RainbowHead(64, 2, 51)), {}),
+            ("ppo", VAC(continuous=False, share=True), vac),
+            ("a2c", VAC(continuous=True, share=True), {**vac, "action_space": "continuous"}),
+            ("sac", QAC(sac=True), {}),
+            ("sac", QAC(sac=True, twin=False, layers=2, critic_hidden=32), {"twin_critic": False, "actor_head_layer_num": 2, "critic_head_hidden_size": 32}),
+            ("td3", QAC(sac=False), {}),
+            ("ddpg", QAC(sac=False, twin=False), {}),
+        ):
+            with self.subTest(policy, settings=settings):
+                state = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+                found = PROGRAM.di_engine_networks.import_state(state, Settings(dict(settings)), policy, None)
+                said = ConfiguredModel(policy, Settings(dict(settings)))
+                self.assertEqual({"dueling": False, **said.network}, {"dueling": False, **found.network})
+                self.assertEqual((said.critic, said.params, said.inside, said.num_critics), (found.critic, found.params, found.inside, found.num_critics))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ config. Every other architecture is refused.
 
 import numpy as np
 
-from di_engine_pickle import Refused
+from ding_worker.di_engine.evaluator import Refused
 from di_engine_state import ENCODER, HEAD, MEAN_HEAD, REGRESSION_HEAD, Chain, State, find_chain, find_layer, put_chain
 
 _VALUES = ("dqn", "c51", "qrdqn", "iqn", "rainbow")

@@ -10,6 +10,8 @@ import zipfile
 
 import numpy as np
 
+from ding_worker.di_engine.evaluator import Refused
+
 _MAX_BYTES = 1 << 32
 _DTYPES = {
     "FloatStorage": np.dtype("<f4"),
@@ -21,10 +23,6 @@ _DTYPES = {
     "BoolStorage": np.dtype("bool"),
     "ByteStorage": np.dtype("u1"),
 }
-
-
-class Refused(Exception):
-    """The file is not what it should be; the message says what was found."""
 
 
 class _Storage:

@@ -1,13 +1,11 @@
-"""The tensors of a state dict of DI-engine by name, the chains of layers that they make, and what its config says about the model."""
+"""The tensors of a state dict of DI-engine by name, the chains of layers that they make."""
 
 import collections
 import re
 
 import numpy as np
 
-from di_engine_config import flatten
-from di_engine_evaluator import Unread
-from di_engine_pickle import Refused
+from ding_worker.di_engine.evaluator import Refused
 
 # Segments that nn.DataParallel and torch.compile add to names.
 _ADDED = ("module", "_orig_mod")
@@ -34,65 +32,6 @@ _OTHERS = (
     (r"^actor_head\.log_sigma_layer", "a deviation that depends on the observation (sigma_type='conditioned')"),
     (r"^(agent_models|actor_critic|aux_critic|policy_stem|vae)\.", "another model than DQN, VAC and QAC"),
 )
-
-
-class Settings:
-    """`policy.model` of DI-engine's config: members are used, or compared with the tensors, or left.
-
-    assumed   what was not given, and is taken for granted
-    """
-
-    def __init__(self, values):
-        self._values = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in values.items()}
-        self.assumed = []
-
-    @property
-    def left(self):
-        return flatten(self._values, "policy.model.")
-
-    def known(self, name):
-        """The member, which stays; None if it is missing or not evaluated."""
-        value = self._values.get(name)
-        return None if isinstance(value, Unread) else value
-
-    def expect(self, name, found):
-        """Compares a member with what the tensors say."""
-        value = self.known(name)
-        if name not in self._values or isinstance(self._values[name], Unread):
-            return
-        found = found[0] if isinstance(found, list) and len(found) == 1 else found
-        if value is not None and value != found:
-            raise Refused(f"policy.model.{name} is {value!r}, but the tensors have {found!r}")
-        del self._values[name]
-
-    def take(self, name, default):
-        """A member that the tensors do not show; DI-engine's default if it is missing."""
-        if name in self._values:
-            value = self._values.pop(name)
-            if isinstance(value, Unread):
-                raise Refused(f"policy.model.{name} is '{value}', which is not known: say --model=\"{name}=...\"")
-            return default if value is None else value
-        self.assumed.append(f"{name}={default!r} (--model)")
-        return default
-
-    def allow(self, name, default, expected):
-        """Refuses a member with another value than `expected`, of which tensors show nothing."""
-        value = self.take(name, default)
-        if value not in expected:
-            raise Refused(f"policy.model.{name} is {value!r}; converted are {' and '.join(map(repr, expected))}")
-
-    def take_activation(self, flag):
-        """ "relu" or "tanh"."""
-        text = str(self._values.pop("activation", None) or "")
-        match = re.fullmatch(r"(?:[\w.]*\.)?(relu|tanh)(?:\([^()]*\))?", text, re.IGNORECASE)
-        if text and not match:
-            raise Refused(f"policy.model.activation is {text}; converted are nn.ReLU() and nn.Tanh()")
-        found = match[1].lower() if match else None
-        if flag is not None and found is not None and flag != found:
-            raise Refused(f"--activation is {flag}, but policy.model.activation is {text}")
-        if flag is None and found is None:
-            self.assumed.append("activation=nn.ReLU() (--activation)")
-        return flag or found or "relu"
 
 
 class State:

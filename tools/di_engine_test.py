@@ -130,7 +130,7 @@ class DiEngineTest(DiEngineTestCase):
         """A checkpoint as a training of ours writes it, with critics in the component "train_state"."""
         actor = {"version": 1, "policy": "sac", "parameters": "model/actor", "network": {"activation": "relu"}, "head": head}
         config = {"policy": {"type": "sac", "params": {"[type.googleapis.com/ding.SacConfig]": {"continuous": continuous or {"model": {}}}}}}
-        fields = {"policy": "sac", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config))}
+        fields = {"policy": "sac", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.di_engine_config.print_text(config))}
         arrays = [{key: np.full(shape, 0.5, np.float32) for key, shape in part.items()} for part in (tensors, critics)]
         PROGRAM.write_checkpoint(self.folder / name, {"model": arrays[0], "train_state": arrays[1]}, fields)
 
@@ -203,7 +203,7 @@ class DiEngineTest(DiEngineTestCase):
             tensors.update({**self.chain("model/critic/encoder", [9, 16]), **self.chain("model/critic/value", [16, 1])})
         boards = [{"name": "obs/board", "shape": [9]}, {"name": "obs/action_mask", "shape": [9]}]
         config = {"policy": {"type": "ppo", "params": {"[type.googleapis.com/ding.PpoConfig]": {"actor_critic": {"model": {}}}}}}
-        fields = {"policy": "ppo", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.print_text(config)), "observation": json.dumps(boards), "action": json.dumps(actions)}
+        fields = {"policy": "ppo", "actor": json.dumps(actor), "config": "\n".join(PROGRAM.di_engine_config.print_text(config)), "observation": json.dumps(boards), "action": json.dumps(actions)}
         PROGRAM.write_checkpoint(self.folder / name, {"model": {key: np.zeros(shape, np.float32) for key, shape in tensors.items()}}, fields)
 
     def test_export_SaysWhatIsLost(self):

@@ -1,5 +1,7 @@
 """Lists what the package can run:  python -m ding_worker"""
 
+import textwrap
+
 import ding_worker
 
 
@@ -10,7 +12,9 @@ def main():
     except ImportError as error:
         print(f"\n{error}")
         return
-    for kind, use in (("env", 'make_vec("NAME", num_envs=8)'), ("buffer", 'create_buffer({"type": "NAME"})'), ("env wrapper", None)):
+    print("\nready config: ding_worker.train(\"NAME\")")
+    print(textwrap.fill(" ".join(ding_worker.ready_configs()), 120, initial_indent="  ", subsequent_indent="  "))
+    for kind, use in (("policy", 'train("NAME", env="CartPole-v1")'), ("env", 'make_vec("NAME", num_envs=8)'), ("buffer", 'create_buffer({"type": "NAME"})'), ("env wrapper", None)):
         print(f"\n{kind}" + (f": ding_worker.{use}" if use else ", for make_vec(..., wrappers=[\"NAME\"])"))
         for name, text in _core.entries_of_kind(kind).items():
             print(f"  {name:28} {text}")

@@ -65,8 +65,13 @@ def train(
     exception goes on. Warnings of the run go to the logger "ding_worker".
     """
     text, source = _read(config, exp_dir, resume)
-    settings = _settings(env, fields, text)
     hooks = {"evaluation": on_evaluation, "checkpoint": on_checkpoint}
+    return train_text(text, source, _settings(env, fields, text), exp_dir, resume, hooks, on_progress, progress)
+
+
+def train_text(text, source, settings, exp_dir="", resume=False, hooks=None, on_progress=None, progress=True):
+    """train() for a config's text, which messages call `source`, and settings as `--set` takes them."""
+    hooks = hooks or {}
 
     def tell(kind, name, env_step, train_iter, value, text):
         if kind == "fault":

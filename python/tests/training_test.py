@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ding_worker as dw
+from ding_worker.training import flat_settings
 
 SHORT = {"max_env_step": 600, "env": {"stop_value": 1e9, "n_evaluator_episode": 2, "evaluator_env_num": 2}}
 
@@ -38,7 +39,7 @@ def test_trains_a_ready_config_until_it_is_solved(tmp_path):
 def test_the_folder_is_that_of_the_program(tmp_path):
     """Byte for byte, but for times, hosts and processes."""
     run = short(tmp_path)
-    settings = [f"--set={line}" for line in dw.training.flat_settings(SHORT)]
+    settings = [f"--set={line}" for line in flat_settings(SHORT)]
     other = tmp_path / "other"
     config = dw.ready_configs()["cartpole_dqn"]
     subprocess.run(["worker/serial", f"--config={config}", "--seed=3", f"--exp_dir={other}", *settings], check=True, capture_output=True)
@@ -97,6 +98,7 @@ def test_progress(tmp_path, capsys):
 INTERRUPTED = """
 import os, signal, sys, threading
 import ding_worker as dw
+from ding_worker.training import flat_settings
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     dw.train("cartpole_dqn", seed=3, exp_dir=sys.argv[1], progress=False, max_env_step=100000000, env={"stop_value": 1e9})

@@ -1,11 +1,11 @@
 """Reads a config of DI-engine, which is Python, without executing it, and translates it to an ExperimentConfig of ours."""
 
 import collections
+import json
 import math
 import re
 
-from di_engine_evaluator import MAX_SIZE, Evaluator, Unread, check_size
-from di_engine_pickle import Refused
+from ding_worker.di_engine.evaluator import MAX_SIZE, Evaluator, Refused, Unread, check_size
 
 _MAX_DEPTH = 40
 
@@ -124,8 +124,17 @@ _Q = {
     "policy.other.eps.decay": "{inside}.eps.decay",
     "policy.other.replay_buffer.replay_buffer_size": "policy.other.replay_buffer.replay_buffer_size",
 }
-_BOOLS = ("policy.priority", "policy.learn.adv_norm")
-_CONTINUOUS = {"policy.learn.target_theta": "{inside}.target_update_theta"}
+_BOOLS = ("policy.priority", "policy.learn.adv_norm", "policy.learn.auto_alpha")
+_CONTINUOUS = {
+    "policy.random_collect_size": "policy.random_collect_size",
+    "policy.learn.target_theta": "{inside}.target_update_theta",
+    "policy.learn.learning_rate_actor": "{inside}.actor_learning_rate",
+    "policy.learn.learning_rate_critic": "{inside}.critic_learning_rate",
+    "policy.learn.learning_rate_policy": "{inside}.actor_learning_rate",
+    "policy.learn.learning_rate_q": "{inside}.critic_learning_rate",
+    "policy.other.replay_buffer.replay_buffer_size": "policy.other.replay_buffer.replay_buffer_size",
+}
+_EXPLORATION = {"policy.collect.noise_sigma": "{params}.exploration_noise"}
 _OF_POLICY = {
     "dqn": _Q,
     "c51": _Q,
@@ -151,9 +160,21 @@ _OF_POLICY = {
         "policy.learn.adv_norm": "{params}.adv_norm",
         "policy.collect.gae_lambda": "{inside}.gae_lambda",
     },
-    "sac": _CONTINUOUS,
-    "td3": _CONTINUOUS,
-    "ddpg": _CONTINUOUS,
+    "sac": {
+        **_CONTINUOUS,
+        "policy.learn.alpha": "{params}.alpha",
+        "policy.learn.auto_alpha": "{params}.learn_alpha",
+        "policy.learn.learning_rate_alpha": "{params}.alpha_learning_rate",
+        "policy.learn.target_entropy": "{params}.target_entropy",
+    },
+    "td3": {
+        **_CONTINUOUS,
+        **_EXPLORATION,
+        "policy.learn.actor_update_freq": "{params}.actor_update_freq",
+        "policy.learn.noise_sigma": "{params}.target_noise",
+        "policy.learn.noise_range.max": "{params}.target_noise_clip",
+    },
+    "ddpg": {**_CONTINUOUS, **_EXPLORATION},
 }
 
 
@@ -182,3 +203,73 @@ def translate(config, create, policy):
         if (path, value) != ("policy.type", policy):
             left[f"create_config.{path}"] = value
     return ours, left
+
+
+# The message of an algorithm.
+MESSAGES = {
+    "dqn": "DqnConfig",
+    "c51": "C51Config",
+    "qrdqn": "QrdqnConfig",
+    "iqn": "IqnConfig",
+    "rainbow": "RainbowConfig",
+    "ppo": "PpoConfig",
+    "a2c": "A2cConfig",
+    "sac": "SacConfig",
+    "td3": "Td3Config",
+    "ddpg": "DdpgConfig",
+}
+# The message in that of an algorithm that several algorithms have.
+_INSIDE = {"dqn": [], **dict.fromkeys(("c51", "qrdqn", "iqn", "rainbow"), ["dqn"]), "ppo": ["actor_critic"], "a2c": ["actor_critic"]}
+_INSIDE.update(dict.fromkeys(("sac", "td3", "ddpg"), ["continuous"]))
+
+
+def print_text(config, indent=0):
+    """The protobuf text format of nested dicts; a key in brackets is the type of an Any."""
+    lines = []
+    for name, value in config.items():
+        if isinstance(value, dict):
+            lines += [f"{' ' * indent}{name} {{", *print_text(value, indent + 2), " " * indent + "}"]
+        elif isinstance(value, bool):
+            lines.append(f"{' ' * indent}{name}: {str(value).lower()}")
+        elif isinstance(value, Enum):
+            lines.append(f"{' ' * indent}{name}: {value.name}")
+        else:
+            lines.append(f"{' ' * indent}{name}: {json.dumps(value)}")
+    return lines
+
+
+def put(config, path, value):
+    *parents, name = path if isinstance(path, list) else path.split(".")
+    for parent in parents:
+        config = config.setdefault(parent, {})
+    config[name] = value
+
+
+def network_config(network, tanh):
+    result = {"type": "mlp", **{name: value for name, value in network.items() if name != "dueling" or value}}
+    return {**result, "activation": Enum("TANH")} if tanh else result
+
+
+def make_config(model, activation, env, theirs, create):
+    """The ExperimentConfig as nested dicts, and the leaves of DI-engine's config that it lacks."""
+    policy = model.policy
+    config = {"exp_name": f"di_engine_{policy}", "env": {"type": env}, "policy": {"type": policy}}
+    params = ["policy", "params", f"[type.googleapis.com/ding.{MESSAGES[policy]}]"]
+    inside = params + _INSIDE[policy]
+    tanh = activation == "tanh"
+    put(config, inside + ["model"], network_config(model.network, tanh))
+    for place, fields in ((params, model.params), (inside, model.inside)):
+        for name, value in fields.items():
+            put(config, place + [name], value)
+    if model.critic is not None:
+        put(config, inside + ["critic"], network_config(model.critic, tanh))
+    if policy == "sac" and model.num_critics == 1:
+        put(config, params + ["num_critics"], 1)
+    ours, left = translate(theirs, create, policy)
+    for path, value in ours.items():
+        start, _, rest = path.partition(".")
+        places = {"{params}": params, "{inside}": inside}
+        put(config, places.get(start, [start]) + rest.split("."), value)
+    if "replay_buffer" in config["policy"].get("other", {}):
+        config["policy"]["other"]["replay_buffer"] = {"type": "naive", **config["policy"]["other"]["replay_buffer"]}
+    return config, left

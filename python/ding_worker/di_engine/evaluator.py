@@ -6,14 +6,16 @@ conditions, other modules. Expressions that do not matter to a dict stay Unread.
 import ast
 import copy
 
-from di_engine_pickle import Refused
-
 MAX_SIZE = 100_000  # members of a dict with all that it holds
 _MAX_BITS = 4096
 _HINT = "; total_config.py of the run has the same members without it"
 _READING = ("print", "pprint", "repr", "str", "len", "bool", "isinstance")  # neither change nor return their arguments
 _HIDDEN = ("exec", "eval", "globals", "locals", "vars", "setattr", "delattr")  # may change a dict that they do not name
 _CHANGING = ("update", "setdefault", "pop", "popitem", "clear", "append", "extend", "insert", "remove", "__setitem__", "__setattr__")
+
+
+class Refused(Exception):
+    """The file is not what it should be; the message says what was found."""
 
 
 class Unread(str):
