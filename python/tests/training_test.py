@@ -304,3 +304,15 @@ def test_the_page(tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert names["run"].result["why"] == "on_evaluation returned True"
     assert float(capsys.readouterr().out.splitlines()[0]) > 400
+
+
+def test_the_notebook(tmp_path, monkeypatch):
+    with open("python/examples/train.ipynb") as file:
+        cells = ["".join(cell["source"]) for cell in json.load(file)["cells"] if cell["cell_type"] == "code"]
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for cell in cells:
+        exec(cell, names)
+    assert names["evaluation"]["mean"] > 400 and len(names["means"]) == 3
