@@ -62,7 +62,7 @@ class _Player:
         self._obs = None
 
     def reset(self):
-        self._obs, _ = self.env.reset()
+        self._obs = _copy(self.env.reset()[0])  # Those of envs with copy=False change.
         self._returns = np.zeros(self.env.num_envs)
         self._last_actions = None
         self.policy.reset()
@@ -79,8 +79,8 @@ class _Player:
         actions = np.stack([chosen[i].reshape(like.shape) if i in chosen else like for i in range(self.env.num_envs)])
         if actions.ndim > 1 and self.env.single_action_space.shape == ():
             actions = actions[..., 0]  # an action [1], as some policies have it
-        self._obs, reward, terminated, truncated, infos = self.env.step(actions)
-        self._obs = _copy(self._obs)
+        after, reward, terminated, truncated, infos = self.env.step(actions)
+        self._obs = _copy(after)
         self._returns += reward
         steps = {}
         for i in active:
@@ -88,8 +88,8 @@ class _Player:
             info = {"truncated": bool(truncated[i] and not terminated[i])}
             if done:
                 info["eval_episode_return"] = float(self._returns[i])
-            after = infos["final_obs"][i] if done else _row(self._obs, i)
-            steps[i] = (obs[i], outputs[i], BaseEnvTimestep(after, np.float32(reward[i]), done, info))
+            last = _copy(infos["final_obs"][i]) if done else _row(self._obs, i)
+            steps[i] = (obs[i], outputs[i], BaseEnvTimestep(last, np.float32(reward[i]), done, info))
         self._returns[terminated | truncated] = 0
         return steps
 
