@@ -197,7 +197,9 @@ absl::Status RedisConnection::Broken(int error, absl::string_view action) {
                                                     ": no byte was transferred for too long"));
   }
   if (!socket_.problem().empty()) {
-    return absl::UnauthenticatedError(
+    // Once it has answered, both sides accept each other, and a command may have been carried out.
+    return absl::Status(
+        no_answer_.empty() ? absl::StatusCode::kUnavailable : absl::StatusCode::kUnauthenticated,
         absl::StrCat("cannot ", action, " Redis at ", name_, ": ", socket_.problem()));
   }
   return absl::UnavailableError(absl::StrCat(

@@ -10,7 +10,7 @@
 //   kResourceExhausted   OOM: its maxmemory is full
 //   kUnauthenticated     NOAUTH, WRONGPASS, ERR AUTH: it asks for a password, or refuses ours, or
 //                        our file has none; or one side does not accept the other in TLS. The
-//                        connection is then broken
+//                        command was not carried out, and the connection is broken
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
 //                        CLUSTERDOWN, too many clients, a key that vanished: it will recover, or an
 //                        operator must look after it

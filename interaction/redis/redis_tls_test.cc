@@ -1,8 +1,10 @@
 // TLS between a store and a redis-server: that it works, and what is refused.
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -251,6 +253,37 @@ TEST(RedisTls, SilentServerTimesOut) {
   EXPECT_THAT(other->Call({"SET", "a"}, {std::string(50 << 20, 'x')}),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   kill(redis.server()->pid(), SIGCONT);
+}
+
+// It is not known then whether Redis has carried out the command.
+TEST(RedisTls, DamagedBytesAreAnOutage) {
+  TlsRedis redis;
+  const auto listener = Socket::Listening();
+  std::atomic<bool> damage{false};
+  std::thread wire([&] {
+    const Socket caller(accept(listener->fd(), nullptr, nullptr));
+    const auto to = Socket::ConnectedTo(absl::StrCat("127.0.0.1:", redis.server()->port()));
+    pollfd ends[] = {{caller.fd(), POLLIN, 0}, {to->fd(), POLLIN, 0}};
+    char bytes[4096];
+    while (poll(ends, 2, -1) > 0) {
+      const bool from_redis = ends[0].revents == 0;
+      const ssize_t size = read(ends[from_redis ? 1 : 0].fd, bytes, sizeof(bytes));
+      if (size <= 0) return;
+      if (from_redis && damage) bytes[size - 1] = static_cast<char>(bytes[size - 1] ^ 1);
+      (from_redis ? caller : *to).Write({bytes, static_cast<size_t>(size)});
+    }
+  });
+  RedisServerAddress address = redis.address();
+  address.port = PortOf(*listener);
+  auto connection = RedisConnection::Open(address).value();
+  EXPECT_THAT(connection->Call({"SET", "a", "1"}), IsOk());
+  damage = true;
+  EXPECT_THAT(connection->Call({"SET", "a", "2"}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("TLS fails")));
+  EXPECT_TRUE(connection->broken());
+  EXPECT_EQ(redis.server()->Command({"GET", "a"}).value(), "2");
+  connection.reset();
+  wire.join();
 }
 
 // A store goes on with new connections when Redis was restarted, or has a new certificate.
