@@ -3,17 +3,14 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -92,9 +89,6 @@ Exit code: 0 it is done, 1 an error: the run says why not. journal check: 0 the 
 is damaged, 2 there is none that can be read, or none of this version.
 )";
 
-// The commands that take an argument, and those that take none.
-constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
-constexpr absl::string_view kAlone[] = {"status", "stop"};
 constexpr absl::string_view kJournal = "journal";
 constexpr absl::string_view kFetch = "fetch";
 // Exit code of `journal check` if there is no journal.
@@ -102,41 +96,15 @@ constexpr int kNoJournal = 2;
 // Between two requests of `status --watch`.
 constexpr absl::Duration kWatchPeriod = absl::Seconds(1);
 
-template <size_t kSize>
-bool IsOneOf(absl::string_view command, const absl::string_view (&commands)[kSize]) {
-  return std::find(std::begin(commands), std::end(commands), command) != std::end(commands);
-}
-
 absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& words) {
-  const std::string command = words.empty() ? "" : words[0];
-  const bool with_argument = IsOneOf(command, kWithArgument);
-  if (!with_argument && !IsOneOf(command, kAlone)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command '", command, "' is not known, expected: ", absl::StrJoin(kAlone, ", "), ", ",
-        absl::StrJoin(kWithArgument, ", "), ", fetch, journal; see --help"));
-  }
-  const size_t expected = with_argument ? 2 : 1;
-  if (words.size() != expected) {
+  const absl::StatusOr<OperatorRequest> request = ParseOperatorCommand(words);
+  if (!request.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", absl::StrJoin(words, " "), "': ", command,
-                     with_argument ? " takes one argument" : " takes no argument", "; see --help"));
+        absl::StrCat(request.status().message(), "; see --help, also for fetch and journal"));
   }
-  if ((FLAGS_watch || FLAGS_json) && command != "status") {
+  if ((FLAGS_watch || FLAGS_json) && words[0] != "status") {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", command, "': --watch and --json are for the command 'status'"));
-  }
-  OperatorRequest request;
-  if (command == "status") request.set_inspect("");
-  if (command == "stop") request.set_stop(true);
-  if (command == "inspect") request.set_inspect(words[1]);
-  if (command == "drain") request.set_drain(words[1]);
-  if (command == "grow" || command == "shrink") {
-    int32_t by = 0;
-    if (!absl::SimpleAtoi(words[1], &by)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", command, " ", words[1], "': expected a number of collectors"));
-    }
-    command == "grow" ? request.set_grow(by) : request.set_shrink(by);
+        absl::StrCat("'", words[0], "': --watch and --json are for the command 'status'"));
   }
   return request;
 }
@@ -193,9 +161,6 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
     DING_ASSIGN_OR_RETURN(const OperatorReply reply,
                           AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,
                                       absl::Seconds(FLAGS_timeout), &transport));
-    if (reply.code() != 0) {
-      return absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message());
-    }
     PrintReply(request, reply);
     return absl::OkStatus();
   };

@@ -3,8 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <memory>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/worker_session.h"
@@ -16,7 +23,14 @@ namespace {
 // How often to check whether the answer is still wanted.
 constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
-bool Never() { return false; }
+// The commands that take an argument, and those that take none.
+constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
+constexpr absl::string_view kAlone[] = {"status", "stop"};
+
+template <size_t kSize>
+bool IsOneOf(absl::string_view command, const absl::string_view (&commands)[kSize]) {
+  return std::find(std::begin(commands), std::end(commands), command) != std::end(commands);
+}
 
 // Connects as `transport` does, and gives up when the answer is no longer wanted. It tries in short
 // attempts for as long as the machine itself reports that nobody listens there. A listener that
@@ -90,11 +104,12 @@ absl::StatusOr<RunStatus> AskStatus(const std::string& coordinator, const std::s
 
 absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
                                           const OperatorRequest& request, absl::Duration timeout,
-                                          Transport* transport) {
+                                          Transport* transport,
+                                          const std::function<bool()>& cancelled) {
   WorkerMessage message;
   *message.mutable_operator_request() = request;
   absl::StatusOr<CoordinatorMessage> answer =
-      Ask(coordinator, name, message, timeout, transport, Never);
+      Ask(coordinator, name, message, timeout, transport, cancelled);
   // A run that ends at once may close the session before it has replied.
   if (request.stop() && absl::IsAborted(answer.status())) {
     OperatorReply reply;
@@ -105,7 +120,40 @@ absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const 
   if (!answer->has_operator_reply()) {
     return absl::InternalError("the coordinator did not answer with a reply");
   }
-  return *std::move(answer->mutable_operator_reply());
+  OperatorReply& reply = *answer->mutable_operator_reply();
+  if (reply.code() != 0) {
+    return absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+  }
+  return std::move(reply);
+}
+
+absl::StatusOr<OperatorRequest> ParseOperatorCommand(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words[0];
+  const bool with_argument = IsOneOf(command, kWithArgument);
+  if (!with_argument && !IsOneOf(command, kAlone)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command '", command, "' is not known, expected: ", absl::StrJoin(kAlone, ", "), ", ",
+        absl::StrJoin(kWithArgument, ", ")));
+  }
+  if (words.size() != (with_argument ? 2 : 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", absl::StrJoin(words, " "), "': ", command,
+                     with_argument ? " takes one argument" : " takes no argument"));
+  }
+  OperatorRequest request;
+  if (command == "status") request.set_inspect("");
+  if (command == "stop") request.set_stop(true);
+  if (command == "inspect") request.set_inspect(words[1]);
+  if (command == "drain") request.set_drain(words[1]);
+  if (command == "grow" || command == "shrink") {
+    int32_t by = 0;
+    if (!absl::SimpleAtoi(words[1], &by)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", command, " ", words[1], "': expected a number of collectors"));
+    }
+    command == "grow" ? request.set_grow(by) : request.set_shrink(by);
+  }
+  return request;
 }
 
 std::vector<int64_t> MissingWorkerDetector::Update(

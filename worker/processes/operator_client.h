@@ -1,5 +1,5 @@
 // Asks the coordinator of a parallel run for its status or sends it a command, without joining as a
-// worker, and finds workers that are missing from the status.
+// worker (`ctl`, the page of tools/watch), and finds workers that are missing from the status.
 //
 // Threads: the functions are thread-safe, MissingWorkerDetector is thread-compatible.
 #ifndef DING_WORKER_WORKER_PROCESSES_OPERATOR_CLIENT_H_
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -19,17 +21,30 @@
 
 namespace ding {
 
+// Returns where processes of this machine connect to a server that listens on `address`: one cannot
+// connect to "0.0.0.0:7235", and no certificate names it.
+inline std::string LocalAddress(const std::string& address) {
+  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
+  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
+  return address;
+}
+
 // Returns the status of the run. `name` identifies the asker to people. While nobody listens at
 // `coordinator`, `cancelled` is called now and then: true means that the answer is not wanted any
 // more. Returns the errors of WorkerSession::Join(), Send() and Receive().
 absl::StatusOr<RunStatus> AskStatus(
     const std::string& coordinator, const std::string& name, absl::Duration timeout,
     Transport* transport, const std::function<bool()>& cancelled = [] { return false; });
-// Sends an operator's request and returns the reply. A reply is not an error, whatever its code
-// says. If a run that is asked to stop ends before it replies, the reply says so.
-absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
-                                          const OperatorRequest& request, absl::Duration timeout,
-                                          Transport* transport);
+// Sends an operator's request and returns the reply; the error of a reply if it is refused. If a
+// run that is asked to stop ends before it replies, the reply says so. `cancelled`: as above.
+absl::StatusOr<OperatorReply> AskOperator(
+    const std::string& coordinator, const std::string& name, const OperatorRequest& request,
+    absl::Duration timeout, Transport* transport,
+    const std::function<bool()>& cancelled = [] { return false; });
+// The request that a command stands for: {"status"}, {"stop"}, {"inspect", NAME}, {"grow", N},
+// {"shrink", N} or {"drain", NAME}.
+//   kInvalidArgument  it is none of these
+absl::StatusOr<OperatorRequest> ParseOperatorCommand(const std::vector<std::string>& words);
 
 // Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
 inline constexpr absl::Duration kMissingTimeout = absl::Seconds(3);

@@ -140,6 +140,30 @@ TEST(OperatorClientTest, ARunThatEndsBeforeItRepliesHasDoneNothingElse) {
               StatusIs(absl::StatusCode::kAborted, testing::HasSubstr("the run is over")));
 }
 
+TEST(OperatorClientTest, ParseOperatorCommand_Known_IsItsRequest) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> known = {
+      {{"status"}, "inspect: \"\""},        {{"inspect", "x"}, "inspect: \"x\""},
+      {{"grow", "2"}, "grow: 2"},           {{"shrink", "-1"}, "shrink: -1"},
+      {{"drain", "a b"}, "drain: \"a b\""}, {{"stop"}, "stop: true"}};
+  for (const auto& [words, text] : known) {
+    DING_ASSERT_OK_AND_ASSIGN(const OperatorRequest request, ParseOperatorCommand(words));
+    EXPECT_EQ(request.ShortDebugString(), text);
+  }
+}
+
+TEST(OperatorClientTest, ParseOperatorCommand_Unknown_IsRefused) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> unknown = {
+      {{}, "command '' is not known, expected: status"},
+      {{"dance"}, "command 'dance' is not known"},
+      {{"grow"}, "grow takes one argument"},
+      {{"stop", "now"}, "stop takes no argument"},
+      {{"grow", "two"}, "expected a number of collectors"}};
+  for (const auto& [words, why] : unknown) {
+    EXPECT_THAT(ParseOperatorCommand(words),
+                StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr(why)));
+  }
+}
+
 class MissingWorkerDetectorTest : public testing::Test {
  protected:
   std::vector<int64_t> Update(std::initializer_list<int64_t> pids) {

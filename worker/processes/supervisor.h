@@ -15,8 +15,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
@@ -34,14 +32,6 @@ inline constexpr int kUnsavedStatus = 3;
 // coordinator let it go. If such a process ends with 0 instead, something in it ended it, such as
 // an env that calls _exit(0).
 inline constexpr int kGoodbyeStatus = 66;
-
-// Returns where processes of this machine connect to a server that listens on `address`: one cannot
-// connect to "0.0.0.0:7235", and no certificate names it.
-inline std::string LocalAddress(const std::string& address) {
-  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
-  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
-  return address;
-}
 
 // "exit status 1", "signal 9 (Killed)".
 std::string DescribeWaitStatus(int wait_status);
