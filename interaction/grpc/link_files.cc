@@ -216,15 +216,20 @@ absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
   return tokens;
 }
 
-absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token) {
-  absl::string_view role;
-  for (const LinkToken& each : tokens) {
-    if (each.token.size() == token.size() &&
-        CRYPTO_memcmp(each.token.data(), token.data(), token.size()) == 0) {
-      role = each.role;
+int IndexOfToken(const std::vector<LinkToken>& tokens, absl::string_view token) {
+  int index = -1;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].token.size() == token.size() &&
+        CRYPTO_memcmp(tokens[i].token.data(), token.data(), token.size()) == 0) {
+      index = static_cast<int>(i);
     }
   }
-  return role;
+  return index;
+}
+
+absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token) {
+  const int index = IndexOfToken(tokens, token);
+  return index < 0 ? absl::string_view() : tokens[static_cast<size_t>(index)].role;
 }
 
 }  // namespace ding

@@ -67,8 +67,10 @@ struct LinkToken {
 absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
                                                        absl::string_view file);
 
-// Returns the role of `token`, or "" if it is not among `tokens`. Compares in constant time for
-// tokens of the same length.
+// Returns the index of `token` in `tokens`, or -1. Compares in constant time for tokens of the same
+// length.
+int IndexOfToken(const std::vector<LinkToken>& tokens, absl::string_view token);
+// Returns the role of `token`, or "" if it is not among `tokens`.
 absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token);
 
 }  // namespace ding

@@ -1,10 +1,13 @@
 #include "ding_worker/interaction/http/http_server.h"
 
 #include <microhttpd.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +39,9 @@ constexpr size_t kMaxHeadBytes = 32 << 10;
 constexpr size_t kStreamBlock = 16 << 10;
 // What the kernel receives ahead of a connection.
 constexpr int kReceiveBytes = 16 << 10;
+constexpr absl::Duration kWrongTokenPeriod = absl::Minutes(1);
+// Addresses beyond these share a bound.
+constexpr size_t kMaxAddresses = 1000;
 
 // Scripts, styles and pictures come from this server only, and no other page may embed ours.
 constexpr const char* kHeaders[][2] = {
@@ -64,16 +70,30 @@ std::string HeaderOf(MHD_Connection* connection, const char* name) {
 }
 
 // The token that a caller shows; "" if there is none.
-std::string TokenOf(MHD_Connection* connection) {
+std::string TokenOf(MHD_Connection* connection, bool basic) {
   const std::string header = HeaderOf(connection, "Authorization");
   absl::string_view token = header;
   if (absl::ConsumePrefix(&token, "Bearer ")) return std::string(token);
+  if (!basic) return "";
   char* password = nullptr;
   char* user = MHD_basic_auth_get_username_password(connection, &password);
   const std::string shown = user == nullptr || password == nullptr ? "" : password;
   if (user != nullptr) MHD_free(user);
   if (password != nullptr) MHD_free(password);
   return shown;
+}
+
+// "127.0.0.1", without the port; "" if it is not known.
+std::string AddressOf(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) return "";
+  const socklen_t size =
+      info->client_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  char host[NI_MAXHOST] = "";
+  const int failed =
+      getnameinfo(info->client_addr, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
+  return failed == 0 ? host : "";
 }
 
 MHD_Result AddToQuery(void* query, MHD_ValueKind, const char* key, const char* value) {
@@ -85,8 +105,9 @@ MHD_Result AddToQuery(void* query, MHD_ValueKind, const char* key, const char* v
 
 class HttpServer::Impl {
  public:
-  Impl(HttpHandler handler, LinkCredentials credentials, int max_streams)
+  Impl(HttpHandler handler, HttpHandler post, LinkCredentials credentials, int max_streams)
       : handler_(std::move(handler)),
+        post_(std::move(post)),
         credentials_(std::move(credentials)),
         max_streams_(max_streams) {}
 
@@ -149,35 +170,73 @@ class HttpServer::Impl {
                            size_t* upload_bytes, void** state) {
     auto* impl = static_cast<Impl*>(self);
     const bool get = absl::string_view(method) == "GET" || absl::string_view(method) == "HEAD";
-    if (!get) return Send(connection, {405, "text/plain", "only GET is served\n", {}});
+    const bool post = absl::string_view(method) == "POST" && impl->post_ != nullptr;
+    if (!get && !post) return Send(connection, {405, "text/plain", "only GET is served\n", {}});
     // The first call comes before the end of the request. A reply to it would end the connection.
     static const char seen = 0;
     if (*state != &seen) {
       *state = const_cast<char*>(&seen);
       return MHD_YES;
     }
-    if (*upload_bytes > 0) {  // the body of a GET, which means nothing
+    if (*upload_bytes > 0) {  // the body of the request, which means nothing
       *upload_bytes = 0;
       return MHD_YES;
     }
-    return impl->Answer(connection, path);
+    return impl->Answer(connection, path, post);
   }
 
-  MHD_Result Answer(MHD_Connection* connection, const char* path) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Whether a page of this server makes the request.
+  bool IsFromOwnPage(MHD_Connection* connection) const {
+    const std::string site = HeaderOf(connection, "Sec-Fetch-Site");
+    return (site.empty() || site == "same-origin") &&
+           HeaderOf(connection, MHD_HTTP_HEADER_ORIGIN) ==
+               absl::StrCat(credentials_.tls ? "https://" : "http://",
+                            HeaderOf(connection, MHD_HTTP_HEADER_HOST));
+  }
+
+  // Looks up the caller's token in the file. Returns what to answer if it is not there.
+  std::optional<HttpReply> CheckToken(const std::string& token, bool post, HttpRequest* request)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    for (auto it = wrong_tokens_.begin(); it != wrong_tokens_.end();) {
+      it = it->second.since.Elapsed() >= kWrongTokenPeriod ? wrong_tokens_.erase(it) : ++it;
+    }
+    const bool known = wrong_tokens_.count(request->address) > 0;
+    const bool room = known || wrong_tokens_.size() < kMaxAddresses;
+    int& wrong = wrong_tokens_[room ? request->address : ""].count;
+    if (!token.empty() && wrong >= kMaxWrongTokens) {
+      return HttpReply{429, "text/plain", "too many wrong tokens; wait a minute\n", {}};
+    }
+    const int index = IndexOfToken(credentials_.tokens, token);
+    if (index >= 0) {
+      request->role = credentials_.tokens[static_cast<size_t>(index)].role;
+      request->token = index + 1;
+      return std::nullopt;
+    }
+    if (!token.empty()) ++wrong;
+    if (post) return HttpReply::WrongToken();
+    return HttpReply{401, "text/plain", "expected a token as the password\n", {}};
+  }
+
+  MHD_Result Answer(MHD_Connection* connection, const char* path, bool post)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     HttpRequest request;
     request.path = path;
-    if (credentials_.tokens.empty()) {
+    request.address = AddressOf(connection);
+    if (post && !IsFromOwnPage(connection)) {
+      return Send(connection, {403, "text/plain", "expected a request of this page\n", {}});
+    }
+    if (!post && credentials_.tokens.empty()) {
       if (!NamesLoopback(HeaderOf(connection, MHD_HTTP_HEADER_HOST))) {
         return Send(connection, {421, "text/plain", "expected a loopback host in the URL\n", {}});
       }
     } else {
-      request.role = std::string(RoleOfToken(credentials_.tokens, TokenOf(connection)));
-      if (request.role.empty()) {
-        return Send(connection, {401, "text/plain", "expected a token as the password\n", {}});
-      }
+      const std::string token = TokenOf(connection, /*basic=*/!post);
+      const std::optional<HttpReply> refusal = CheckToken(token, post, &request);
+      if (refusal.has_value()) return Send(connection, *refusal);
     }
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &AddToQuery, &request.query);
-    HttpReply reply = handler_(request);
+    HttpReply reply = post ? post_(request) : handler_(request);
     if (reply.next == nullptr) return Send(connection, reply);
     {
       MutexLock lock(&mutex_);
@@ -264,7 +323,14 @@ class HttpServer::Impl {
     }
   }
 
+  // The tokens of an address that were wrong in the last minute.
+  struct WrongTokens {
+    Timer since{Clock::Real()};
+    int count = 0;
+  };
+
   const HttpHandler handler_;
+  const HttpHandler post_;
   LinkCredentials credentials_;
   const int max_streams_;
   MHD_Daemon* daemon_ = nullptr;
@@ -272,6 +338,7 @@ class HttpServer::Impl {
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, WrongTokens> wrong_tokens_ ABSL_GUARDED_BY(mutex_);
   std::vector<MHD_Connection*> suspended_ ABSL_GUARDED_BY(mutex_);
   std::thread ticker_;
 };
@@ -301,7 +368,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
     return absl::AlreadyExistsError(absl::StrCat(fd.status().message(), ", by ", listener,
                                                  "; choose another port, or end that program"));
   }
-  auto impl = std::make_unique<Impl>(std::move(handler), std::move(credentials),
+  auto impl = std::make_unique<Impl>(std::move(handler), options.post, std::move(credentials),
                                      std::max(1, options.max_connections / 2));
   address.port = PortOf(*fd);
   DING_RETURN_IF_ERROR(impl->Start(*fd, options.max_connections));

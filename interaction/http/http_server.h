@@ -7,9 +7,16 @@
 //     as the password of Basic authentication, for which browsers ask. No URL has a token.
 //   - Beyond loopback TLS and a token file are needed. Callers need no certificate.
 //
+// Methods: GET and HEAD, which change nothing. If Options::post is set, also POST, for orders. What
+//          it needs comes as a query; its body is ignored. Who may POST:
+//   - callers with a token as "Authorization: Bearer <token>". A browser sends Basic authentication
+//     by itself, also for another site's form, so it does not count.
+//   - if they come from a page of this server: "Origin" names it, and "Sec-Fetch-Site", which newer
+//     browsers send, is "same-origin".
 // Bounds: connections, streams, bytes of a request's head (32 KiB), and seconds of a silent
-// connection. A caller beyond them is disconnected or gets status 503.
-// Methods: GET and HEAD.
+//         connection; a caller beyond them is disconnected or gets status 503. After
+//         kMaxWrongTokens in a minute, no token of that address is looked at for the rest of it:
+//         status 429.
 //
 // Ownership: owns its threads and its socket. The destructor stops it.
 // Threads:   thread-safe. The server's threads call the handler, several at the same time.
@@ -36,12 +43,18 @@ namespace ding {
 struct HttpRequest {
   std::string path;  // decoded, without the query: "/metrics"
   std::map<std::string, std::string> query;
-  std::string role;  // of the caller's token: "operator", ...; "" if the server has no tokens
+  std::string role;       // of the caller's token: "operator", ...; "" if the server has no tokens
+  int token = 0;          // the number of that token in its file, from 1
+  std::string address{};  // of the caller: "127.0.0.1"
 };
 
 struct HttpReply {
   static HttpReply Text(std::string body) { return {200, "text/plain; charset=utf-8", body, {}}; }
   static HttpReply NotFound() { return {404, "text/plain; charset=utf-8", "not found\n", {}}; }
+  // The same for each POST whose token is missing, wrong, or of another role.
+  static HttpReply WrongToken() {
+    return {403, "text/plain; charset=utf-8", "expected an operator's token\n", {}};
+  }
 
   int status = 200;
   std::string type;  // the media type: "text/html; charset=utf-8"
@@ -60,9 +73,11 @@ class HttpServer {
     std::string address = "127.0.0.1:0";  // port 0: any free one
     GrpcTransportOptions link = {};       // tls_cert, tls_key and token_file, if any
     int max_connections = 64;             // half of them may be streams
+    HttpHandler post = nullptr;           // for POST; null: refused with status 405
   };
 
   static constexpr int kThreads = 5;
+  static constexpr int kMaxWrongTokens = 10;
   static constexpr absl::Duration kStreamPeriod = absl::Milliseconds(250);
   // A connection without a byte for so long is closed.
   static constexpr absl::Duration kSilence = absl::Seconds(20);

@@ -160,6 +160,101 @@ TEST(HttpServerTest, Get_WithTokens_OnlyTheyAreServed) {
               HasSubstr("role operator."));
 }
 
+// A server that takes orders. GET and POST say which of them was served.
+std::unique_ptr<HttpServer> StartWithOrders(const std::string& folder) {
+  const std::string tokens = JoinPath(folder, "tokens");
+  WritePrivateFile(tokens, TestTokens());
+  HttpServer::Options options;
+  options.link.token_file = tokens;
+  options.post = [](const HttpRequest& request) {
+    return HttpReply::Text(absl::StrCat("ordered by ", request.role, " ", request.token, " from ",
+                                        request.address, "."));
+  };
+  return StartOrDie(Echo, options);
+}
+
+std::string BearerOf(const std::string& token) {
+  return absl::StrCat("Authorization: Bearer ", token, "\r\n");
+}
+
+std::string Post(const std::string& path, const std::string& headers) {
+  return Request(path, absl::StrCat("Content-Length: 0\r\n", headers), "127.0.0.1", "POST");
+}
+
+constexpr char kOwnPage[] = "Origin: http://127.0.0.1\r\n";
+
+TEST(HttpServerTest, Post_TokenAndOwnPage_IsServed) {
+  const auto server = StartWithOrders(FreshTestFolder());
+  const std::string headers = absl::StrCat(BearerOf(TestToken("operator")), kOwnPage);
+  const std::string served = absl::StrCat("ordered by operator ", 3, " from 127.0.0.1.");
+  EXPECT_THAT(Ask(*server, Post("/stop", headers)), HasSubstr(served));
+  EXPECT_THAT(Ask(*server, Post("/stop", absl::StrCat(headers, "Sec-Fetch-Site: same-origin\r\n"))),
+              HasSubstr(served));
+}
+
+TEST(HttpServerTest, Post_TokenNotInAHeader_IsRefusedAlike) {
+  const auto server = StartWithOrders(FreshTestFolder());
+  const std::string token = TestToken("operator");
+  const std::string basic = absl::Base64Escape(absl::StrCat("me:", token));
+  const std::string wrong = Ask(*server, Post("/stop", kOwnPage));
+  EXPECT_THAT(wrong, AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("expected an operator's token"),
+                           Not(HasSubstr("WWW-Authenticate"))));
+  const auto refused = [&](const std::string& path, const std::string& header) {
+    const std::string reply = Ask(*server, Post(path, absl::StrCat(header, kOwnPage)));
+    EXPECT_EQ(reply.substr(reply.find("\r\n\r\n")), wrong.substr(wrong.find("\r\n\r\n")));
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 403")) << path << " " << header;
+  };
+  refused(absl::StrCat("/stop?token=", token), "");
+  refused(absl::StrCat("/stop?Authorization=Bearer%20", token), "");
+  refused("/stop", BearerOf("wrong"));
+  refused("/stop", absl::StrCat("Authorization: Basic ", basic, "\r\n"));
+}
+
+TEST(HttpServerTest, Post_FromAnotherPage_IsRefused) {
+  const auto server = StartWithOrders(FreshTestFolder());
+  const std::string token = BearerOf(TestToken("operator"));
+  for (const char* from : {"", "Origin: http://evil.example\r\n", "Origin: null\r\n",
+                           "Origin: https://127.0.0.1\r\n", "Origin: http://127.0.0.1:1\r\n",
+                           "Origin: http://127.0.0.1\r\nSec-Fetch-Site: cross-site\r\n",
+                           "Origin: http://127.0.0.1\r\nSec-Fetch-Site: same-site\r\n"}) {
+    EXPECT_THAT(Ask(*server, Post("/stop", absl::StrCat(token, from))),
+                AllOf(StartsWith("HTTP/1.1 403"), Not(HasSubstr("ordered"))))
+        << from;
+  }
+}
+
+TEST(HttpServerTest, Get_OfAnOrder_OrdersNothing) {
+  const auto server = StartWithOrders(FreshTestFolder());
+  const std::string headers = absl::StrCat(BearerOf(TestToken("operator")), kOwnPage);
+  for (const char* method : {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"}) {
+    EXPECT_THAT(Ask(*server, Request("/stop", headers, "127.0.0.1", method)),
+                Not(HasSubstr("ordered")))
+        << method;
+  }
+}
+
+TEST(HttpServerTest, Post_WithoutATokenFile_IsRefused) {
+  HttpServer::Options options;
+  options.post = [](const HttpRequest&) { return HttpReply::Text("ordered"); };
+  const auto server = StartOrDie(Echo, options);
+  EXPECT_THAT(Ask(*server, Post("/stop", kOwnPage)), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Ask(*server, Post("/stop", absl::StrCat(BearerOf(""), kOwnPage))),
+              StartsWith("HTTP/1.1 403"));
+}
+
+TEST(HttpServerTest, WrongTokens_TooMany_NoneIsLookedAt) {
+  const auto server = StartWithOrders(FreshTestFolder());
+  for (int i = 0; i < HttpServer::kMaxWrongTokens; ++i) {
+    EXPECT_THAT(Ask(*server, Request("/", BearerOf(absl::StrCat("wrong", i)))),
+                StartsWith("HTTP/1.1 401"));
+  }
+  const std::string token = BearerOf(TestToken("operator"));
+  EXPECT_THAT(Ask(*server, Request("/", token)), StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(Ask(*server, Post("/stop", absl::StrCat(token, kOwnPage))),
+              StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(Ask(*server, Request("/")), StartsWith("HTTP/1.1 401"));
+}
+
 TEST(HttpServerTest, Get_WithTls_IsEncrypted) {
   const std::string folder = FreshTestFolder();
   TestAuthority authority(folder, "ca");
