@@ -20,7 +20,7 @@ WITHOUT_FILES += ['CHANGELOG.md']
 # Words that look like a file of the repository and are something else.
 NO_FILES = re.compile(
     r'(coordinator|learner|collector)/((ca|cert|key)\.pem|tokens)$'  # what tools/make_certs writes for each role
-    r'|coordinator/(address|run\.textproto|saved/)$'  # in the folder of a run
+    r'|coordinator/(address|orders\.jsonl|run\.textproto|saved/)$'  # in the folder of a run
     r'|base/fuzz_seed\.txt$'  # made by the build
     r'|data/[0-9]+/[0-9]+$'  # a key of a store
     r'|policy/init$'  # a random stream

@@ -1,7 +1,7 @@
 """Tests the page of tools/watch in a headless Chromium, by the WebDriver protocol of chromedriver. Pictures of it go to the outputs of
 the test.
 
-    page_test.py WATCH
+    page_test.py WATCH PARALLEL
 """
 
 import base64
@@ -18,16 +18,21 @@ import unittest
 import urllib.error
 import urllib.request
 
-WATCH = sys.argv.pop(1)
+WATCH, PARALLEL = sys.argv.pop(1), sys.argv.pop(1)
 OUTPUTS = os.environ.get('TEST_UNDECLARED_OUTPUTS_DIR')
 HEADER = 'step,tag,value,wall_time\n'
 EVIL = '<script>window.pwned=1</script><img src=x onerror="window.pwned=1">'
+# As EVIL, as the name of a worker, in which a slash is refused.
+NAME = '<img src=x onerror="window.pwned=1">'
 KEY = 'element-6066-11e4-a52e-4f735466cecf'
 TIMEOUT = 60
 # A picture of one pixel.
 GIF = base64.b64decode('R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==')
+EVENTS = ''.join(json.dumps({'time': 1.7e9 + 40 * i, 'event': event, 'name': EVIL, 'env_step': 900 * i, 'text': f'{event} of {EVIL}'}, separators=(',', ':')) + '\n'
+                 for i, event in enumerate(['start', 'join', 'evaluation', 'fault', 'checkpoint', 'leave', 'refusal', 'end']))
 # What the view of a key has when it is drawn.
-DRAWN = {'1': '.card canvas', '2': '#stages .bar', '3': '#videos img', '4': '#config-table td', '5': '#log-text:not(:empty)'}
+DRAWN = {'1': '.card canvas', '2': '#stages .bar', '3': '#videos img', '4': '#config-table td', '5': '#log-text:not(:empty)',
+         '6': '.workers circle'}
 # For each element with text of its own: its contrast with what is behind it, by WCAG 2.1.
 CONTRASTS = '''
 const parse = (c) => c.match(/[\\d.]+/g).map(Number);
@@ -171,6 +176,8 @@ class PageTest(unittest.TestCase):
             file.write(HEADER + metrics)
         with open(os.path.join(run, 'log', 'serial_logger.txt'), 'w') as file:
             file.write('first line\n' + EVIL + '\nlast line\n')
+        with open(os.path.join(run, 'log', 'events.jsonl'), 'w') as file:
+            file.write(EVENTS)
         with open(os.path.join(run, 'videos', 'evaluation_episode_0.gif'), 'wb') as file:
             file.write(GIF)
 
@@ -200,11 +207,11 @@ class PageTest(unittest.TestCase):
         self.browser.wait("return document.querySelectorAll('.card').length === 1", 'the card of the tag')
         self.assertEqual(self.text('.card h2').replace('Large', '').strip(), 'x/' + EVIL)
         self.browser.wait("return document.querySelector('.readout').textContent.includes('onerror')", 'the name of the run')
-        for key in '2345':
+        for key in '23456':
             self.look_at(key)
         self.browser.wait("return document.getElementById('log-text').textContent.includes('onerror')", 'the log')
         self.assertIsNone(self.browser.run('return window.pwned ?? null'))
-        self.assertEqual(self.browser.run("return document.querySelectorAll('script').length"), 2)
+        self.assertEqual(self.browser.run("return document.querySelectorAll('script').length"), 3)
         problems = [entry['message'] for entry in self.browser.call('POST', '/se/log', {'type': 'browser'}) if entry['level'] == 'SEVERE']
         self.assertEqual(problems, [])
 
@@ -252,11 +259,23 @@ class PageTest(unittest.TestCase):
         self.browser.run("document.getElementById('log-filter').value = 'LAST'; document.getElementById('log-filter').oninput()")
         self.browser.wait("return document.getElementById('log-text').textContent === 'last line'", 'the filtered log')
 
+    def test_the_time_line_has_the_faults_before_many_other_events(self):
+        line = json.dumps({'time': 1.7e9 + 50, 'event': 'evaluation', 'text': 'x'}, separators=(',', ':')) + '\n'
+        with open(os.path.join(self.folder, 'ppo_0', 'log', 'events.jsonl'), 'a') as file:
+            file.write(1500 * line)
+        self.browser.press('6')
+        self.browser.wait("return document.querySelector('.workers + .workers')", 'the time lines')
+        lanes = self.browser.run("""return [...document.querySelectorAll('.workers')]
+            .find((box) => box.querySelector('h2').textContent === 'ppo_0').innerText""")
+        self.assertIn('fault 1\n', lanes)
+        self.assertRegex(lanes, r'evaluation (999|1000)')
+        self.assertIn('fault of <script>', lanes)
+
     def test_contrast_in_both_themes(self):
         for theme in ('light', 'dark'):
             if self.browser.run('return document.documentElement.dataset.theme') != theme:
                 self.browser.press('t')
-            for key in '12345':
+            for key in '123456':
                 self.look_at(key)
                 self.assertEqual(self.browser.run(CONTRASTS), [], f'{theme} {key}')
             self.look_at('1')
@@ -266,10 +285,110 @@ class PageTest(unittest.TestCase):
         self.browser.resize(390, 800)
         self.browser.go(self.url)
         self.browser.wait("return document.querySelector('.card canvas')", 'a curve')
-        for key in '12345':
+        for key in '123456':
             self.look_at(key)
             self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), 390, key)
             self.browser.picture(f'phone_{key}.png')
+
+
+class OperateTest(unittest.TestCase):
+    """A parallel run that lives, and a page that takes orders."""
+
+    TOKEN = 'f' * 64
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix='operate_test.')
+        cls.run_folder = os.path.join(cls.folder, 'run')
+        cls.programs = []
+        cls.run_program = cls.start(
+            [PARALLEL, '--config=worker/configs/cartpole_dqn_parallel_fast.textproto', '--set', 'env.stop_value=1e9', f'--exp_dir={cls.run_folder}'])
+        address = cls.wait_for(lambda: cls.read('coordinator', 'address'), 'an address')
+        cls.start([PARALLEL, '--role=collector', f'--coordinator={address.strip()}', f'--name={NAME}'])
+        tokens = os.path.join(cls.folder, 'tokens')
+        with open(os.open(tokens, os.O_CREAT | os.O_WRONLY, 0o600), 'w') as file:
+            file.write(f'operator {cls.TOKEN}\n')
+        watch = cls.start([WATCH, f'--run={cls.run_folder}', '--http=127.0.0.1:0', f'--token_file={tokens}'], subprocess.PIPE)
+        cls.url = watch.stdout.readline().split()[-1]
+        cls.browser = Browser(os.path.join(cls.folder, '.profile'))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        for program in reversed(cls.programs):
+            if program.poll() is None:
+                program.terminate()
+            program.wait(TIMEOUT)
+            if program.stdout:
+                program.stdout.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    @classmethod
+    def start(cls, command, stdout=subprocess.DEVNULL):
+        cls.programs.append(subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL, text=True))
+        return cls.programs[-1]
+
+    @classmethod
+    def read(cls, *names):
+        try:
+            with open(os.path.join(cls.run_folder, *names)) as file:
+                return file.read()
+        except FileNotFoundError:
+            return ''
+
+    @staticmethod
+    def wait_for(condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.05)
+        raise Failed(f'not seen: {what}')
+
+    def give_token(self, token):
+        self.browser.run("document.getElementById('order-token').value = arguments[0]; document.getElementById('order-confirm').click()", token)
+
+    def open_order(self, name):
+        self.browser.run("document.querySelector('.orders [data-order=\"0 ' + arguments[0] + ' \"]').click()", name)
+        self.assertTrue(self.browser.run("return document.getElementById('order').open"))
+
+    def test_workers_time_line_and_an_order(self):
+        self.browser.resize(1280, 900)
+        # The browser keeps the password for what the page asks.
+        self.browser.go(self.url.replace('http://', f'http://me:{self.TOKEN}@'))
+        self.browser.go(self.url)
+        self.browser.press('6')
+        workers = "document.querySelector('.workers table')?.innerText"
+        for name in ('learner-0', 'collector-1', NAME):
+            self.browser.wait(f'return {workers}?.includes({json.dumps(name)})', name)
+        self.browser.wait(f"return /learner_task_0\\s+\\d/.test({workers})", 'the task and the rate of the learner')
+        self.browser.wait("return document.querySelector('.workers meter')?.value > 0", 'a buffer that fills')
+        self.browser.wait("return document.querySelectorAll('.lane circle').length > 3", 'a time line')
+        self.assertIsNone(self.browser.run('return window.pwned ?? null'))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#workers script, #workers img').length"), 0)
+        for theme in ('light', 'dark'):
+            if self.browser.run('return document.documentElement.dataset.theme') != theme:
+                self.browser.press('t')
+            self.assertEqual(self.browser.run(CONTRASTS), [], theme)
+            self.browser.picture(f'{theme}_workers.png')
+        self.browser.resize(390, 800)
+        self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), 390)
+        self.browser.picture('phone_workers.png')
+
+        self.open_order('stop')
+        self.browser.run("document.getElementById('order-cancel').click()")
+        self.open_order('stop')
+        self.browser.picture('phone_order.png')
+        self.give_token('e' * 64)
+        self.browser.wait("return document.getElementById('order-answer').textContent.includes('operator')", 'a wrong token')
+        self.assertEqual(self.read('coordinator', 'orders.jsonl'), '')
+        self.give_token(self.TOKEN)
+        self.browser.wait("return document.getElementById('order-note').textContent.includes('the run ends')", 'the answer')
+        self.assertEqual(self.run_program.wait(TIMEOUT), 0)
+        orders = [json.loads(line) for line in self.read('coordinator', 'orders.jsonl').splitlines()]
+        self.assertEqual([(order['who'], order['from'], order['order'], order.get('done')) for order in orders],
+                         [('operator', '127.0.0.1', 'stop', None), ('operator', '127.0.0.1', 'stop', True)])
 
 
 if __name__ == '__main__':

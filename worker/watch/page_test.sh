@@ -10,4 +10,4 @@ for program in chromium chromedriver; do
   echo "left out: $program is missing, and DING_TEST_BROWSER=1 does not ask for it (tools/setup browser)"
   exit 0
 done
-exec python3 worker/watch/page_test.py worker/watch/watch
+exec python3 worker/watch/page_test.py worker/watch/watch worker/parallel

@@ -10,7 +10,7 @@ const PALETTES = {
 // A curve beyond the colours is dashed.
 const DASHES = [null, [8, 4], [2, 3], [8, 3, 2, 3]];
 const AXES = {step: 'env steps', iter: 'iterations', seconds: 'seconds'};
-const VIEWS = ['curves', 'stages', 'videos', 'configs', 'logs'];
+const VIEWS = ['curves', 'stages', 'videos', 'configs', 'logs', 'workers'];
 const MAX_VIDEOS = 24;
 // The legend of dygraphs has inline styles, which the policy of the page forbids. The cards have their own.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
@@ -57,15 +57,16 @@ function colourNumber(run) {
 const colourOf = (run) => PALETTES[theme][colourNumber(run) % PALETTES[theme].length];
 const dashOf = (run) => DASHES[Math.floor(colourNumber(run) / PALETTES[theme].length) % DASHES.length];
 
+function makeSvg(name, attributes, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 function swatch(colour, dash) {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  svg.setAttribute('class', 'swatch');
-  svg.setAttribute('aria-hidden', 'true');
-  const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
   const fields = {x1: 0, x2: 26, y1: 6, y2: 6, stroke: colour, 'stroke-width': 4, 'stroke-dasharray': dash ? dash.join(' ') : 'none'};
-  for (const [key, value] of Object.entries(fields)) line.setAttribute(key, value);
-  svg.append(line);
-  return svg;
+  return makeSvg('svg', {class: 'swatch', 'aria-hidden': 'true'}, makeSvg('line', fields));
 }
 
 function drawRuns() {
@@ -362,7 +363,8 @@ function fillLogChoices() {
     if ([...select.options].some((o) => o.value === old)) select.value = old;
   };
   fill($('log-run'), state.runs.map((run) => run.name));
-  fill($('log-name'), state.runs[$('log-run').value]?.logs ?? []);
+  // Logs for people first.
+  fill($('log-name'), [...state.runs[$('log-run').value]?.logs ?? []].sort((a, b) => a.endsWith('.jsonl') - b.endsWith('.jsonl')));
 }
 
 async function drawLog() {
@@ -380,7 +382,7 @@ async function drawLog() {
 // -- The whole page -----------------------------------------------------------------------------
 
 function drawView(force) {
-  const draw = {curves: () => { listCards(); refreshCards(force); }, stages: drawStages, videos: drawVideos, configs: drawConfigs, logs: drawLog};
+  const draw = {curves: () => { listCards(); refreshCards(force); }, stages: drawStages, videos: drawVideos, configs: drawConfigs, logs: drawLog, workers: drawWorkers};
   Promise.resolve(draw[view]()).catch(() => {});
 }
 
@@ -438,7 +440,7 @@ function turnX() {
 }
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== 'checkbox') {
     if (event.key === 'Escape') event.target.blur();
     return;
@@ -460,7 +462,7 @@ function onKey(event) {
   };
   if (event.key === 'Enter' && card && event.target === card.element) {
     card.enlarge();
-  } else if (/^[1-5]$/.test(event.key)) {
+  } else if (/^[1-6]$/.test(event.key)) {
     show(VIEWS[event.key - 1]);
   } else if (keys[event.key]) {
     keys[event.key]();

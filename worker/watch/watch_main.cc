@@ -1,7 +1,10 @@
 // //worker/watch: shows runs in a browser, while they run and afterwards.
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,12 +12,19 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
+#include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/http/http_server.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/worker/processes/operator_client.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"
 #include "ding_worker/worker/run_folder/paths.h"
+#include "ding_worker/worker/watch/run_control.h"
 #include "ding_worker/worker/watch/watch_page.h"
 #include "ding_worker/worker/watch/watched_run.h"
 #include "gflags/gflags.h"
@@ -24,8 +34,14 @@ DEFINE_string(http, "127.0.0.1:8765", "address of the page");
 namespace ding {
 namespace {
 
+// For an answer of a coordinator; while it is waited for, those of other runs wait, too.
+constexpr absl::Duration kAskTimeout = absl::Seconds(3);
+// Likewise, if nobody listens any more.
+constexpr absl::Duration kRefusedTimeout = absl::Milliseconds(200);
+
 constexpr char kHelp[] =
-    R"(Shows runs in a browser, while they run and afterwards, until Ctrl-C.
+    R"(Shows runs in a browser, while they run and afterwards, until Ctrl-C. With --token_file, operators
+can order a parallel run there to grow, shrink or stop.
 
   watch --run=FOLDER [--run=FOLDER]...
 
@@ -37,6 +53,14 @@ constexpr char kHelp[] =
   --help                prints this page, and exits
 )";
 
+// How the coordinators of runs are asked: with the files of the page. Without an authority, the
+// coordinators of this machine are asked without TLS, and others cannot be asked.
+GrpcTransportOptions RunLink() {
+  GrpcTransportOptions link = LinkOptions("operator");
+  if (link.tls_ca.empty()) link.tls_cert = link.tls_key = "";
+  return link;
+}
+
 absl::Status Watch(const std::vector<std::string>& paths) {
   if (paths.empty()) return absl::InvalidArgumentError("--run=FOLDER is missing; see --help");
   DING_RETURN_IF_ERROR(EnterCallersFolder());
@@ -47,10 +71,22 @@ absl::Status Watch(const std::vector<std::string>& paths) {
     DING_ASSIGN_OR_RETURN(const std::vector<std::string> found, FindRuns(absolute));
     folders.insert(folders.end(), found.begin(), found.end());
   }
-  DING_ASSIGN_OR_RETURN(const auto page, WatchPage::Start(folders));
+  // gRPC aborts the program when it cannot start a thread.
+  DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
+  GrpcTransport transport(RunLink());
+  DING_ASSIGN_OR_RETURN(
+      auto control,
+      RunControl::Start([&transport](const std::string& address, const OperatorRequest& request) {
+        const Timer waited(Clock::Real());
+        return AskOperator(address, absl::StrCat("watch-", getpid()), request, kAskTimeout,
+                           &transport, [&waited] { return waited.Elapsed() >= kRefusedTimeout; });
+      }));
+  const bool orders = !LinkOptions("").token_file.empty();
+  DING_ASSIGN_OR_RETURN(const auto page, WatchPage::Start(folders, std::move(control), orders));
   HttpServer::Options options;
   options.address = FLAGS_http;
   options.link = LinkOptions("");
+  options.post = [&page](const HttpRequest& r) { return page->HandlePost(r); };
   CatchInterrupts();
   DING_ASSIGN_OR_RETURN(
       const auto server,

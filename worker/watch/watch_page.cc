@@ -151,15 +151,18 @@ std::string Text(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<WatchPage>> WatchPage::Start(
-    const std::vector<std::string>& folders) {
-  auto page = absl::WrapUnique(new WatchPage(folders));
+absl::StatusOr<std::unique_ptr<WatchPage>> WatchPage::Start(const std::vector<std::string>& folders,
+                                                            std::unique_ptr<RunControl> control,
+                                                            bool orders) {
+  auto page = absl::WrapUnique(new WatchPage(folders, std::move(control), orders));
   DING_ASSIGN_OR_RETURN(page->thread_,
                         StartThread("reading runs", [page = page.get()] { page->Read(); }));
   return page;
 }
 
-WatchPage::WatchPage(const std::vector<std::string>& folders) {
+WatchPage::WatchPage(const std::vector<std::string>& folders, std::unique_ptr<RunControl> control,
+                     bool orders)
+    : control_(std::move(control)), orders_(orders) {
   const std::vector<std::string> names = NameRuns(folders);
   for (size_t i = 0; i < folders.size(); ++i) runs_.emplace_back(folders[i], names[i]);
 }
@@ -198,6 +201,7 @@ HttpReply WatchPage::Handle(const HttpRequest& request) {
   if (path == "/api/configs") return Configs(request);
   if (path == "/api/log") return Log(request);
   if (path == "/api/events") return Events();
+  if (path == "/api/workers") return Workers(request);
   if (path == "/video") return Video(request);
   const absl::string_view name =
       path == "/" ? "index.html" : absl::StripPrefix(absl::string_view(path), "/");
@@ -245,6 +249,7 @@ HttpReply WatchPage::State() {
   }
   state["metrics"] = metrics;
   state["has_iter"] = has_iter;
+  state["orders"] = orders_;
   return Json(state);
 }
 
@@ -361,6 +366,47 @@ HttpReply WatchPage::Video(const HttpRequest& request) {
   auto video = run->ReadVideo(name);
   if (!video.ok()) return HttpReply::NotFound();
   return {200, absl::EndsWith(name, ".mp4") ? "video/mp4" : "image/gif", *std::move(video), {}};
+}
+
+HttpReply WatchPage::Workers(const HttpRequest& request) {
+  std::string folder;
+  // Fields of the config that the status of a run does not have.
+  ordered_json reply = {{"lease_seconds", "system.coordinator.lease_seconds"},
+                        {"capacity", "policy.other.replay_buffer.replay_buffer_size"}};
+  {
+    MutexLock lock(&mutex_);
+    const WatchedRun* const run = RunOf(request);
+    if (run == nullptr) return HttpReply::NotFound();
+    if (run->ended()) return Json(ordered_json::object());
+    folder = run->folder();
+    for (ordered_json& field : reply) {
+      const auto found = run->config().find(field.get<std::string>());
+      double value = 0;
+      const bool known =
+          found != run->config().end() && absl::SimpleAtod(found->second, &value) && value > 0;
+      field = known ? ordered_json(value) : ordered_json();
+    }
+  }
+  const auto status = ordered_json::parse(control_ == nullptr ? "{}" : control_->Status(folder));
+  if (status.empty()) return Json(status);
+  reply.update(status);
+  return Json(reply);
+}
+
+HttpReply WatchPage::HandlePost(const HttpRequest& request) {
+  if (request.role != "operator") return HttpReply::WrongToken();
+  std::string folder;
+  {
+    MutexLock lock(&mutex_);
+    const WatchedRun* const run = RunOf(request);
+    if (run == nullptr || control_ == nullptr || request.path != "/api/order") {
+      return HttpReply::NotFound();
+    }
+    folder = run->folder();
+  }
+  std::vector<std::string> words = {Parameter(request, "order")};
+  if (request.query.count("argument") > 0) words.push_back(Parameter(request, "argument"));
+  return control_->Order(folder, words, request);
 }
 
 HttpReply WatchPage::Events() {

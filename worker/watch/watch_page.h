@@ -6,8 +6,11 @@
 //                               runs (numbers of runs, "0,2"; without it: all)
 //   GET /api/configs            what differs between the configs; all=1: everything
 //   GET /api/log?run=&log=&filter=    the end of a log
+//   GET /api/workers?run=       the workers and buffers of a living parallel run
 //   GET /video?run=&name=       a video
 //   GET /api/events             server-sent events: an event when a run has written something
+//
+//   POST /api/order?run=&order=&argument=    an order of an operator (run_control.h)
 //
 // The page gets its state as JSON, and makes text of it, never HTML: tags, names and log lines are
 // those of strangers.
@@ -27,23 +30,30 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/http/http_server.h"
+#include "ding_worker/worker/watch/run_control.h"
 #include "ding_worker/worker/watch/watched_run.h"
 
 namespace ding {
 
 class WatchPage {
  public:
-  // Watches the runs in these folders, until it is destroyed.
+  // Watches the runs in these folders, until it is destroyed. Without a control, the page shows
+  // files only. `orders`: whether the server takes orders, for the page to offer them.
   //   kResourceExhausted  the system refuses a thread
-  static absl::StatusOr<std::unique_ptr<WatchPage>> Start(const std::vector<std::string>& folders);
+  static absl::StatusOr<std::unique_ptr<WatchPage>> Start(
+      const std::vector<std::string>& folders, std::unique_ptr<RunControl> control = nullptr,
+      bool orders = false);
   WatchPage(const WatchPage&) = delete;
   WatchPage& operator=(const WatchPage&) = delete;
   ~WatchPage();
 
   HttpReply Handle(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For HttpServer::Options::post. The caller must be an operator.
+  HttpReply HandlePost(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  explicit WatchPage(const std::vector<std::string>& folders);
+  WatchPage(const std::vector<std::string>& folders, std::unique_ptr<RunControl> control,
+            bool orders);
   void Read() ABSL_LOCKS_EXCLUDED(mutex_);
 
   HttpReply State() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,10 +61,13 @@ class WatchPage {
   HttpReply Configs(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Log(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Video(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  HttpReply Workers(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Events();
   // The run that a request names; null if there is none.
   const WatchedRun* RunOf(const HttpRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const std::unique_ptr<RunControl> control_;
+  const bool orders_;
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
