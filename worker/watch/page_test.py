@@ -380,9 +380,12 @@ class OperateTest(unittest.TestCase):
         self.browser.run("document.getElementById('order-cancel').click()")
         self.open_order('stop')
         self.browser.picture('phone_order.png')
+        ordered = "return performance.getEntriesByType('resource').some((entry) => entry.name.includes('api/order'))"
+        self.assertFalse(self.browser.run(ordered), 'sent before it was confirmed')
         self.give_token('e' * 64)
         self.browser.wait("return document.getElementById('order-answer').textContent.includes('operator')", 'a wrong token')
         self.assertEqual(self.read('coordinator', 'orders.jsonl'), '')
+        self.assertTrue(self.browser.run(ordered))
         self.give_token(self.TOKEN)
         self.browser.wait("return document.getElementById('order-note').textContent.includes('the run ends')", 'the answer')
         self.assertEqual(self.run_program.wait(TIMEOUT), 0)
