@@ -99,7 +99,7 @@ absl::StatusOr<RunStatus> AskStatus(const std::string& coordinator, const std::s
   if (!answer.has_run_status()) {
     return absl::InternalError("the coordinator did not answer with the status");
   }
-  return *std::move(answer.mutable_run_status());
+  return std::move(*answer.mutable_run_status());
 }
 
 absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,

@@ -61,7 +61,7 @@ absl::Status Note(const std::string& folder, ordered_json line) {
   DING_ASSIGN_OR_RETURN(
       const OpenFile file,
       OpenRegularFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kOrdersMode));
-  line["time"] = 1e-3 * static_cast<double>(absl::ToUnixMillis(Clock::Real()->Now()));
+  line["time"] = static_cast<double>(absl::ToUnixMillis(Clock::Real()->Now())) / 1000;
   const std::string text = absl::StrCat(Dump(line), "\n");
   const ssize_t written = write(file.fd(), text.data(), text.size());
   if (written == static_cast<ssize_t>(text.size())) return absl::OkStatus();
