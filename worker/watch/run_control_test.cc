@@ -88,7 +88,7 @@ class RunControlTest : public testing::Test {
   // A POST as the server hands it over, and the whole body of the reply.
   std::pair<int, std::string> Order(std::map<std::string, std::string> query,
                                     const std::string& role = "operator") {
-    query.emplace("run", "0");
+    query.emplace("folder", folder_);
     const HttpReply reply =
         page_->HandlePost({"/api/order", std::move(query), role, 3, "10.0.0.7"});
     std::string body = reply.body;
@@ -174,13 +174,14 @@ TEST_F(RunControlTest, Order_OfAnotherRoleOrUnknown_IsNotSent) {
     EXPECT_EQ(status, 403) << role;
     EXPECT_EQ(body, HttpReply::WrongToken().body);
   }
-  EXPECT_EQ(Order({{"order", "stop"}, {"run", "1"}}).first, 404);
+  EXPECT_EQ(Order({{"order", "stop"}, {"folder", In("log")}}).first, 404);
   EXPECT_EQ(Order({{"order", "dance"}}).first, 400);
   EXPECT_EQ(Order({{"order", "status"}}).first, 400);
   EXPECT_EQ(Order({{"order", "grow"}}).first, 400);
-  EXPECT_EQ(page_->Handle({"/api/order", {{"run", "0"}, {"order", "stop"}}, "operator"}).status,
-            404);
-  EXPECT_EQ(page_->HandlePost({"/api/state", {{"run", "0"}}, "operator"}).status, 404);
+  EXPECT_EQ(
+      page_->Handle({"/api/order", {{"folder", folder_}, {"order", "stop"}}, "operator"}).status,
+      404);
+  EXPECT_EQ(page_->HandlePost({"/api/state", {{"folder", folder_}}, "operator"}).status, 404);
   EXPECT_THAT(Orders(), IsEmpty());
   EXPECT_THAT(Notes(), IsEmpty());
 }

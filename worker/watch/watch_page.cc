@@ -395,14 +395,14 @@ HttpReply WatchPage::Workers(const HttpRequest& request) {
 
 HttpReply WatchPage::HandlePost(const HttpRequest& request) {
   if (request.role != "operator") return HttpReply::WrongToken();
-  std::string folder;
+  // The number of a run would be that of another run after a restart with other runs.
+  const std::string folder = Parameter(request, "folder");
   {
     MutexLock lock(&mutex_);
-    const WatchedRun* const run = RunOf(request);
-    if (run == nullptr || control_ == nullptr || request.path != "/api/order") {
-      return HttpReply::NotFound();
-    }
-    folder = run->folder();
+    const bool known = std::any_of(runs_.begin(), runs_.end(), [&folder](const WatchedRun& run) {
+      return run.folder() == folder;
+    });
+    if (!known || control_ == nullptr || request.path != "/api/order") return HttpReply::NotFound();
   }
   std::vector<std::string> words = {Parameter(request, "order")};
   if (request.query.count("argument") > 0) words.push_back(Parameter(request, "argument"));

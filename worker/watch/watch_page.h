@@ -10,7 +10,7 @@
 //   GET /video?run=&name=       a video
 //   GET /api/events             server-sent events: an event when a run has written something
 //
-//   POST /api/order?run=&order=&argument=    an order of an operator (run_control.h)
+//   POST /api/order?folder=&order=&argument=    an order of an operator (run_control.h)
 //
 // The page gets its state as JSON, and makes text of it, never HTML: tags, names and log lines are
 // those of strangers.

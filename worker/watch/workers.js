@@ -128,7 +128,8 @@ function orderButton(run, order, argument) {
 
 function confirmOrder(run, order, argument) {
   const counts = order === 'grow' || order === 'shrink';
-  $('order-title').textContent = `${ORDERS[order][0]}: ${argument ?? state.runs[run].name}`;
+  const {name, folder} = state.runs[run];
+  $('order-title').textContent = `${ORDERS[order][0]}: ${argument ?? name}`;
   $('order-text').textContent = ORDERS[order][1];
   $('order-confirm').textContent = ORDERS[order][0];
   $('order-count').hidden = !counts;
@@ -136,15 +137,15 @@ function confirmOrder(run, order, argument) {
   $('order-answer').textContent = '';
   $('order-form').onsubmit = (event) => {
     event.preventDefault();
-    sendOrder(run, order, counts ? $('order-number').value : argument).catch((error) => { $('order-answer').textContent = String(error); });
+    sendOrder(name, folder, order, counts ? $('order-number').value : argument).catch((error) => { $('order-answer').textContent = String(error); });
   };
   $('order-cancel').onclick = () => $('order').close();
   $('order').showModal();
   $(operatorToken ? 'order-cancel' : 'order-token').focus();
 }
 
-async function sendOrder(run, order, argument) {
-  const query = new URLSearchParams({run, order});
+async function sendOrder(name, folder, order, argument) {
+  const query = new URLSearchParams({folder, order});
   if (argument !== undefined) query.set('argument', argument);
   $('order-confirm').disabled = true;
   try {
@@ -156,7 +157,7 @@ async function sendOrder(run, order, argument) {
       $('order-answer').textContent = answer.answer;
       return;
     }
-    $('order-note').textContent = `${clockTime(Date.now() / 1000)} ${state.runs[run].name}: ${answer.answer}`;
+    $('order-note').textContent = `${clockTime(Date.now() / 1000)} ${name}: ${answer.answer}`;
     $('order').close();
     drawWorkers();
   } finally {
