@@ -8,11 +8,11 @@
 //   - Beyond loopback TLS and a token file are needed. Callers need no certificate.
 //
 // Methods: GET and HEAD, which change nothing. If Options::post is set, also POST, for orders. What
-//          it needs comes as a query; its body is ignored. Who may POST:
-//   - callers with a token as "Authorization: Bearer <token>". A browser sends Basic authentication
-//     by itself, also for another site's form, so it does not count.
-//   - if they come from a page of this server: "Origin" names it, and "Sec-Fetch-Site", which newer
-//     browsers send, is "same-origin".
+//          it needs comes as a query; its body is ignored. A POST must
+//   - come from a page of this server: "Origin" names the server, and "Sec-Fetch-Site", which newer
+//     browsers send, is "same-origin";
+//   - have a token as "Authorization: Bearer <token>". A browser sends Basic authentication by
+//     itself, also for another site's form, so it does not count.
 // Bounds: connections, streams, bytes of a request's head (32 KiB), and seconds of a silent
 //         connection; a caller beyond them is disconnected or gets status 503. After
 //         kMaxWrongTokens in a minute, no token of that address is looked at for the rest of it:
