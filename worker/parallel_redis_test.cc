@@ -134,6 +134,26 @@ TEST_F(RedisTest, MayRestartEmptyAndTheLearnerReportsIt) {
   Interrupt(program.get());
 }
 
+TEST_F(RedisTest, OneOfSeveralMayBeKilled) {
+  RedisServer::Options options;
+  options.append_fsync = "no";
+  StartRedis(options);
+  DING_ASSERT_OK_AND_ASSIGN(const auto second, RedisServer::Start(options));
+  const std::string url =
+      absl::StrCat("redis:127.0.0.1:", redis_->port(), ",127.0.0.1:", second->port(), "/runs");
+  const auto program = Start("run", Args(kSoakConfig, "a",
+                                         {absl::StrCat("--set=system.store_url=", url), kForever,
+                                          kLongLease, kFewPolicies}));
+  WaitForStatus(*program, IsTraining);
+  second->Kill();
+  ExpectGoesOn(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  ASSERT_THAT(second->Restart(), IsOk());
+  Interrupt(program.get());
+  EXPECT_EQ(KeysOfRuns(), "0");
+  EXPECT_EQ(second->Command({"EVAL", "return tostring(redis.call('DBSIZE'))", "0"}).value(), "0");
+}
+
 // The data that survive the coordinator are in Redis, too.
 class RedisJournalTest : public RedisTest {
  protected:
