@@ -1,6 +1,5 @@
 #include "ding_worker/interaction/store/sharded_store.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
