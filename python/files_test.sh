@@ -7,6 +7,7 @@ set -euo pipefail
 "$python" python/tests/mutants_test.py python/testdata
 
 "$python" - <<'END'
+import glob
 import sys
 
 if sys.version_info >= (3, 11):
@@ -14,5 +15,6 @@ if sys.version_info >= (3, 11):
 
     with open("python/pyproject.toml", "rb") as file:
         project = tomllib.load(file)
-    assert project["tool"]["setuptools"]["packages"] == [project["project"]["name"]] == ["ding_worker"], project
+    folders = sorted(path[len("python/"):-len("/__init__.py")] for path in glob.glob("python/**/__init__.py", recursive=True))
+    assert project["tool"]["setuptools"]["packages"] == [folder.replace("/", ".") for folder in folders], project
 END

@@ -2,7 +2,7 @@
 # Tests tools/docs_commands in a checkout of its own, with pages of its own: what it lists, complains about, and runs.
 set -euo pipefail
 repo=$TEST_TMPDIR/repo
-mkdir -p "$repo/tools" "$repo/docs" "$repo/worker/configs" "$repo/examples/own" "$repo/bazel-bin/worker"
+mkdir -p "$repo/tools" "$repo/docs" "$repo/worker/configs" "$repo/worker/processes" "$repo/examples/own" "$repo/bazel-bin/worker"
 cp "$(readlink -f tools/docs_commands)" "$repo/tools"
 cd "$repo"
 
@@ -14,7 +14,8 @@ fail() {
 printf '#!/usr/bin/env bash\n# Trains.\n#   --parallel   in several processes\necho "train: $*"\n' >tools/train
 printf '#!/usr/bin/env bash\necho "serial: $*"\n' >bazel-bin/worker/serial
 chmod +x tools/train bazel-bin/worker/serial
-printf 'DEFINE_string(config, "", "help");\nDEFINE_int64(seed, 0, "help");\nconst char* kAlone[] = {"status"};\n' >worker/ctl_main.cc
+printf 'DEFINE_string(config, "", "help");\nDEFINE_int64(seed, 0, "help");\n' >worker/ctl_main.cc
+echo 'const char* kAlone[] = {"status"};' >worker/processes/ask_operator.cc
 cp tools/train tools/new_env
 echo 'ding_cc_binary(name = "serial")' >worker/BUILD
 echo 'cc_binary(name = "train")' >examples/own/BUILD

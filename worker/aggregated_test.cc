@@ -21,7 +21,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

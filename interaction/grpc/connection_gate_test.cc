@@ -32,7 +32,6 @@ namespace ding {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Far longer than any operation here takes: one that waits so long has hung.
 constexpr absl::Duration kLong = absl::Seconds(60);

@@ -36,7 +36,7 @@
 #include "ding_worker/worker/coordination/parallel_setup.h"
 #include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_memory.h"
-#include "ding_worker/worker/coordination/run_status.h"
+#include "ding_worker/worker/coordination/run_status_text.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
 #include "ding_worker/worker/run_folder/run_result.h"
 #include "ding_worker/worker/run_folder/save_outage.h"

@@ -28,7 +28,7 @@
 #include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/worker/coordination/parallel_run.h"
 #include "ding_worker/worker/coordination/run_memory.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/processes/supervisor.h"
 #include "ding_worker/worker/run_folder/run_folder.h"
 

@@ -36,7 +36,7 @@
 #include "ding_worker/worker/coordination/parallel_setup.h"
 #include "ding_worker/worker/coordination/run_files.h"
 #include "ding_worker/worker/coordination/run_memory.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/processes/supervisor.h"
 #include "ding_worker/worker/run_folder/process_logs.h"
 #include "ding_worker/worker/setup/experiment_setup.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "gmock/gmock.h"
 
 namespace ding {

@@ -25,7 +25,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/coordination/parallel_run.h"
 #include "ding_worker/worker/coordination/parallel_run.pb.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/testing/child_program.h"
 
 namespace ding {

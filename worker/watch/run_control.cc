@@ -18,8 +18,8 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
-#include "ding_worker/worker/coordination/run_status.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/coordination/run_status_text.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {

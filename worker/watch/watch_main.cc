@@ -19,7 +19,7 @@
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/http/http_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"

@@ -2,8 +2,8 @@
 // worker (`ctl`, the page of tools/watch), and finds workers that are missing from the status.
 //
 // Threads: the functions are thread-safe, MissingWorkerDetector is thread-compatible.
-#ifndef DING_WORKER_WORKER_PROCESSES_OPERATOR_CLIENT_H_
-#define DING_WORKER_WORKER_PROCESSES_OPERATOR_CLIENT_H_
+#ifndef DING_WORKER_WORKER_PROCESSES_ASK_OPERATOR_H_
+#define DING_WORKER_WORKER_PROCESSES_ASK_OPERATOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -77,4 +77,4 @@ class MissingWorkerDetector {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_PROCESSES_OPERATOR_CLIENT_H_
+#endif  // DING_WORKER_WORKER_PROCESSES_ASK_OPERATOR_H_

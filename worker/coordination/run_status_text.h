@@ -2,8 +2,8 @@
 // (JSON), and as metrics.
 //
 // Threads: thread-safe (pure functions); RunRates is thread-compatible.
-#ifndef DING_WORKER_WORKER_COORDINATION_RUN_STATUS_H_
-#define DING_WORKER_WORKER_COORDINATION_RUN_STATUS_H_
+#ifndef DING_WORKER_WORKER_COORDINATION_RUN_STATUS_TEXT_H_
+#define DING_WORKER_WORKER_COORDINATION_RUN_STATUS_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -79,4 +79,4 @@ class RunRates {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_COORDINATION_RUN_STATUS_H_
+#endif  // DING_WORKER_WORKER_COORDINATION_RUN_STATUS_TEXT_H_

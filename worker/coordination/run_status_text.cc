@@ -1,4 +1,4 @@
-#include "ding_worker/worker/coordination/run_status.h"
+#include "ding_worker/worker/coordination/run_status_text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "ding_worker/worker/processes/operator_client.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 
 #include <algorithm>
 #include <chrono>
