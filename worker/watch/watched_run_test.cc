@@ -21,7 +21,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
-using testing::StartsWith;
 
 constexpr int64_t kAll = int64_t{1} << 30;
 const char kMetrics[] = "step,tag,value,wall_time\n1,evaluator_step/reward_mean,7,100\n";
