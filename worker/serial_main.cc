@@ -181,7 +181,7 @@ void Tell(const std::string& sentence) {
   if (!sentence.empty()) std::fprintf(stderr, "%s\n", sentence.c_str());
 }
 
-// Trains, once the run is made: new, or that of an earlier process.
+// Trains a run that is new, or goes on with one of an earlier process.
 absl::Status Train(SerialRun* run, Shown* shown, InterruptDeadline* deadline) {
   DING_RETURN_IF_ERROR(run->SetUp(MakeSerialOptions(shown, deadline)));
   Tell(run->begin_text());

@@ -1,4 +1,4 @@
-// One store over several redis-servers, of which one goes away and comes back.
+// A store that is spread over several redis-servers; one goes away and comes back.
 #include <memory>
 #include <string>
 #include <utility>

@@ -86,6 +86,8 @@ class _Model:
         """Trains for so many env steps more, and returns the model. `on_evaluation` and `on_checkpoint` are those of train()."""
         if callback is not None:
             raise ValueError("callback is given, expected None: ding_worker has on_evaluation=... and on_checkpoint=...")
+        if log_interval is not None:
+            raise ValueError(f"log_interval is {log_interval!r}, expected None: the progress line and the files of the run have their own periods")
         if self._env is None:
             raise ValueError(f"the {type(self).__name__} has no env, expected one: give env to load()")
         steps = self.num_timesteps + int(total_timesteps)
@@ -105,6 +107,8 @@ class _Model:
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):
         """(action, None). `deterministic`: the best action, else one that is drawn as in training."""
+        if state is not None:
+            raise ValueError("state is given, expected None: the policies of MlpPolicy have no memory")
         if deterministic not in self._policy_of:
             self._policy_of[deterministic] = _core.Policy(self._trained(), sample=not deterministic, seed=self._arguments["seed"] or 0)
         return self._policy_of[deterministic].act(observation), None

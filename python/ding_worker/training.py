@@ -159,6 +159,8 @@ def _how_to_go_on(path, result, saved):
     go_on = f"ding_worker.train(resume=True, exp_dir={path!r})"
     if not saved:
         return f"interrupted before there was anything to save; begin anew with: {go_on}"
+    if not result:  # it could not be written; the log has said why
+        return f"interrupted; go on with: {go_on}"
     result = json.loads(result)
     return f"interrupted at env step {result['env_step']}, train iteration {result['train_iter']}; go on with: {go_on}"
 

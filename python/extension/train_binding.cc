@@ -58,18 +58,26 @@ constexpr size_t kMaxWaiting = 1000;
 class Listener : public LogSink {
  public:
   // `tell(kind, name, env_step, train_iter, value, text)` returns whether the run should end; the
-  // text of a checkpoint is its path. `show(json)` may be None.
+  // text of a checkpoint is its path. `show(json)` may be None. Without `tell`, it only looks for
+  // signals, and leaves the log to a run that trains.
   Listener(py::object tell, py::object show) : tell_(std::move(tell)), show_(std::move(show)) {
+    if (tell_.is_none() && current != nullptr) return;
+    current = this;
     ListenToLogs(this);
   }
-  ~Listener() override { ListenToLogs(nullptr); }
+  ~Listener() override {
+    if (current != this) return;
+    current = nullptr;
+    ListenToLogs(nullptr);
+  }
 
   void Send(const LogLine& line) override {
     const LogEvent* const event = CurrentLogEvent();
     const char* kind = line.severity >= LogSeverity::kWarning ? kFault : nullptr;
     if (event != nullptr && event->kind == EventKind::kEvaluation) kind = kEvaluation;
     if (event != nullptr && event->kind == EventKind::kCheckpoint) kind = kCheckpoint;
-    if (kind == nullptr) return;
+    // A hook that evaluates logs events of its own.
+    if (kind == nullptr || in_hook) return;
     const MutexLock lock(&mutex_);
     if (waiting_.size() >= kMaxWaiting) return;
     waiting_.push_back({kind, event == nullptr ? LogEvent() : *event, std::string(line.message)});
@@ -146,6 +154,7 @@ class Listener : public LogSink {
   // A function that raises ends the run, which saves itself first.
   template <typename Function>
   void Call(Function function) {
+    in_hook = true;
     try {
       function();
     } catch (py::error_already_set& error) {
@@ -156,6 +165,7 @@ class Listener : public LogSink {
       }
       Keep(std::make_unique<py::error_already_set>(error));
     }
+    in_hook = false;
   }
   void Interrupt() {
     interrupted_nanos_ = Clock::Real()->MonotonicNanos();
@@ -164,6 +174,9 @@ class Listener : public LogSink {
   void Keep(std::unique_ptr<py::error_already_set> error) {
     if (error_ == nullptr) error_ = std::move(error);
   }
+
+  static Listener* current;  // who has the log; with the GIL
+  static thread_local bool in_hook;
 
   const py::object tell_;
   const py::object show_;
@@ -177,7 +190,10 @@ class Listener : public LogSink {
   std::vector<Line> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The logs are those of the process, so one run at a time trains in it.
+Listener* Listener::current = nullptr;
+thread_local bool Listener::in_hook = false;
+
+// Only one run at a time may train in a process, because the runs would share its log.
 class OneRun {
  public:
   OneRun() {
@@ -260,7 +276,11 @@ py::tuple TrainFromPython(const std::string& text, const std::string& source,
     status = Train(text, source, settings, exp_dir, resume, &listener, &trained);
   }
   const py::object error = listener.error();
-  if (error.is_none()) ThrowIfError(status);
+  if (error.is_none()) {
+    ThrowIfError(status);
+  } else if (!status.ok()) {
+    tell(kFault, "", -1, -1, py::none(), std::string(status.message()));
+  }
   return py::make_tuple(trained.path, trained.json, trained.result.interrupted,
                         trained.result.saved, error);
 }

@@ -109,6 +109,10 @@ def test_later_refusals(tmp_path):
         model.predict(np.zeros(4))
     with pytest.raises(ValueError, match="callback is given"):
         model.learn(10, callback=print)
+    with pytest.raises(ValueError, match="log_interval is 4, expected None"):
+        model.learn(10, log_interval=4)
+    with pytest.raises(ValueError, match="state is given"):
+        model.predict(np.zeros(4), state=(1,))
     with pytest.raises(ValueError, match="train_freq is"):
         dw.DQN("MlpPolicy", "CartPole-v1", train_freq=(1, "episode")).learn(10)
     with pytest.raises(ValueError, match="continuous actions"):

@@ -73,6 +73,16 @@ def test_hooks_see_evaluations_and_checkpoints_and_end_the_run(tmp_path):
     assert ended.result["why"] == "on_evaluation returned True" and not ended.result["stop"]
 
 
+def test_a_hook_may_evaluate_and_still_hears_of_the_next_evaluation(tmp_path):
+    means, first = [], short(tmp_path, "first", max_env_step=100)
+
+    def evaluate(evaluation):
+        means.append(first.evaluate(episodes=2)["mean"])
+
+    run = short(tmp_path, on_evaluation=evaluate)
+    assert len(means) == len(run.metrics["evaluator_step/reward_mean"]) > 2
+
+
 def test_a_hook_that_raises_ends_the_run_which_is_saved(tmp_path):
     def fail(evaluation):
         raise KeyError("mine")

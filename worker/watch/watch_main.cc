@@ -34,9 +34,9 @@ DEFINE_string(http, "127.0.0.1:8765", "address of the page");
 namespace ding {
 namespace {
 
-// For an answer of a coordinator; while it is waited for, those of other runs wait, too.
+// How long to wait for the answer of a coordinator. Questions to other runs wait meanwhile.
 constexpr absl::Duration kAskTimeout = absl::Seconds(3);
-// Likewise, if nobody listens any more.
+// How long to try an address where nobody listens.
 constexpr absl::Duration kRefusedTimeout = absl::Milliseconds(200);
 
 constexpr char kHelp[] =

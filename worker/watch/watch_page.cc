@@ -395,7 +395,7 @@ HttpReply WatchPage::Workers(const HttpRequest& request) {
 
 HttpReply WatchPage::HandlePost(const HttpRequest& request) {
   if (request.role != "operator") return HttpReply::WrongToken();
-  // The number of a run would be that of another run after a restart with other runs.
+  // An order names the folder: after a restart with other runs, a number would mean another run.
   const std::string folder = Parameter(request, "folder");
   {
     MutexLock lock(&mutex_);
