@@ -62,7 +62,7 @@ size() { podman image inspect --format '{{.Size}}' "$1"; }
 added=$(($(size localhost/ding_test) - $(size localhost/ding_test_base)))
 echo "the image adds $((added / 1000000)) MB to its base"
 [ $added -lt 80000000 ] || fail "the image adds $added bytes, expected less than 80 MB"
-podman run --rm --network=none --entrypoint id localhost/ding_test | grep -q 'uid=10001' || fail "the image runs as another user"
+grep -q 'uid=10001' <<<"$(podman run --rm --network=none --entrypoint id localhost/ding_test)" || fail "the image runs as another user"
 
 # ---- the cluster
 
@@ -96,4 +96,4 @@ for role in collector learner redis coordinator; do
 done
 in_coordinator start ctl stop >/dev/null
 [ "$(podman wait ding_test_coordinator_1)" = 0 ] || fail "the coordinator failed"
-podman logs ding_test_coordinator_1 2>/dev/null | tail -n 1 | grep -q '^result {' || fail "there is no result"
+grep -q '^result {' <<<"$(podman logs ding_test_coordinator_1 2>/dev/null | tail -n 1)" || fail "there is no result"

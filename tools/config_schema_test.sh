@@ -20,7 +20,7 @@ reads() {
 configs=("$root"/worker/configs/*.textproto)
 for config in "${configs[@]}"; do
   reads .config_schema "$config" || fail "the schema does not read $config:" "$(cat err)"
-  sed '/^[^#]/q' "$config" | grep -qx '# proto-message: ding.ExperimentConfig' || fail "$config does not name its message"
+  grep -qx '# proto-message: ding.ExperimentConfig' <<<"$(sed '/^[^#]/q' "$config")" || fail "$config does not name its message"
   file=$(sed -n 's/^# proto-file: //p' "$config" | head -1)
   [ -r ".config_schema/protos/$file" ] || fail "$config names '$file', which is not below the import root"
 done

@@ -55,7 +55,7 @@ wait_until() {
 env PATH=/usr/bin/nowhere:/bin /usr/bin/python3 "${launch[@]}" --exp_dir="$run" --dry_run >script
 python3 -m py_compile script
 grep -qxF '#SBATCH --signal=B:USR1@90' script && grep -qxF '#SBATCH --ntasks-per-node=2' script || fail "$(head -n 20 script)"
-"${launch[@]}" --gpus=2 --dry_run | grep -qxF '#SBATCH --gres=gpu:2' || fail "one learner with two GPUs, on two nodes"
+grep -qxF '#SBATCH --gres=gpu:2' <<<"$("${launch[@]}" --gpus=2 --dry_run)" || fail "one learner with two GPUs, on two nodes"
 [ ! -e "$run.job" ] || fail "--dry_run has written something"
 mkdir -p bare && ln -sf /usr/bin/python3 /usr/bin/env bare/
 refused 'sbatch is missing' env PATH="$place/bare" "${launch[@]}" --exp_dir="$run"
@@ -155,8 +155,8 @@ if grep -qF "$secrets" processes; then fail "a secret can be seen:" "$(grep -F "
 [ -z "$(find "$run.job" -perm /077 -not -type l)" ] || fail "others can read:" "$(find "$run.job" -perm /077)"
 
 # A step has the processors of one task, and as many threads.
-scontrol show step "$job.0" | grep -q 'CPUs=1 Tasks=1' || fail "$(scontrol show step "$job.0")"
-tr '\0' '\n' <"/proc/$(pid_of learner-0)/environ" | grep -qx OMP_NUM_THREADS=1 || fail "the learner's threads are not bounded"
+grep -q 'CPUs=1 Tasks=1' <<<"$(scontrol show step "$job.0")" || fail "$(scontrol show step "$job.0")"
+grep -zqx OMP_NUM_THREADS=1 "/proc/$(pid_of learner-0)/environ" || fail "the learner's threads are not bounded"
 
 # grow and shrink
 ctl grow 2 >/dev/null
@@ -184,7 +184,7 @@ echo "after deaths: $(ctl status | head -n 1)"
 restarts=0
 requeued() {
   restarts=$((restarts + 1))
-  wait_until 90 "scontrol show job $job | grep -q JobState=RUNNING && scontrol show job $job | grep -q 'Restarts=$restarts '"
+  wait_until 90 "grep -q 'JobState=RUNNING.* Restarts=$restarts ' <<<\"\$(scontrol -o show job $job)\""
   wait_until 60 "[ \$(env_step) -gt 0 ]"
   goes_on 3
   echo "after $1: $(ctl status | head -n 1)"
@@ -219,7 +219,7 @@ goes_on 3
 wait_until 10 '[ -e "$run.job/joined" ]'  # The job looks for new workers every few seconds.
 ctl stop >/dev/null
 wait_until 40 '[ -z "$(squeue -h -j "$job")" ]'
-scontrol show job "$job" | grep -q JobState=COMPLETED || fail "$(scontrol show job "$job")"
+grep -q JobState=COMPLETED <<<"$(scontrol show job "$job")" || fail "$(scontrol show job "$job")"
 grep -q '"why":"an operator' "$run/result.json" || fail "$(cat "$run/result.json")"
 wait_until 10 '! pgrep -f "parallel --role|redis-server|slurm_script|srun " >/dev/null'
 [ "$(ls "$run.job" | xargs)" = "config.textproto ctl joined log owner script" ] || fail "$(ls "$run.job")"

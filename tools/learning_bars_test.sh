@@ -178,7 +178,7 @@ expect 0 '^high_bar$' --list
 expect 0 'Trains the shipped configs' --help
 
 # The table has a line for each seed, and a seed with a line is not run again.
-head -n 1 $results | grep -q '^name,seed,config_digest,commit,env_steps,result,last_evaluation,wall_seconds,cpu_seconds,load,machine,date,reached$' ||
+grep -q '^name,seed,config_digest,commit,env_steps,result,last_evaluation,wall_seconds,cpu_seconds,load,machine,date,reached$' <<<"$(head -n 1 $results)" ||
   fail "$(head -n 1 $results)"
 grep -qE '^every_good,2,[0-9a-f]{12},[0-9a-f+]*,990,12,12,0\.5,[0-9.e-]+,[0-9.]+,.*,[0-9]{4}-[0-9]{2}-[0-9]{2},yes$' $results || fail "$(cat $results)"
 grep -qE '^every_bad,1,.*,no$' $results && grep -qE '^low,0,.*,yes$' $results && grep -qE '^low,1,.*,no$' $results || fail "$(cat $results)"

@@ -38,7 +38,7 @@ for config in ppo sac; do
 done
 [ "$(grep -o ' --\(exp_dir\|checkpoint\)=.*' stdout_room | sort -u | wc -l)" = 5 ] || fail "two runs in one folder:" "$(cat stdout_room)"
 # The package of GoogleTest is in group `test`, before what needs it.
-sed -n 2p stdout | grep -qF "  $root/tools/setup build test " || fail "the set-up of the test is not named first:" "$(cat stdout)"
+grep -qF "  $root/tools/setup build test " <<<"$(sed -n 2p stdout)" || fail "the set-up of the test is not named first:" "$(cat stdout)"
 grep -q '^test libgmock-dev$' "$root/tools/packages" || fail "tools/setup test does not install GoogleTest"
 grep -qF "path = \"$root\"" alone/corridor/WORKSPACE || fail "the WORKSPACE does not name $root"
 sed -i 's|path = ".*"|path = "../.."|' alone/corridor/WORKSPACE
@@ -47,7 +47,7 @@ diff -r -x 'bazel-*' -x run "$root/examples/new_env" alone/corridor ||
 
 # It compiles as this repository does, and as the other examples do: then they all share what is in the disk cache.
 for flag in $(sed -E '/^#/d; s/^(build|test) //' alone/corridor/.bazelrc); do
-  grep -E '^(build|test) ' "$root/.bazelrc" | tr ' ' '\n' | grep -qxF -- "$flag" || fail ".bazelrc has $flag, and this repository has not"
+  grep -qxF -- "$flag" <<<"$(grep -E '^(build|test) ' "$root/.bazelrc" | tr ' ' '\n')" || fail ".bazelrc has $flag, and this repository has not"
 done
 grep -qx 'test --test_output=errors' alone/corridor/.bazelrc || fail "a failed test does not show its error"
 for workspace in "$root"/examples/*/WORKSPACE; do
@@ -61,7 +61,7 @@ grep -qF "python_path: \"$PWD/ice_maze\"" ice_maze/ice_maze_dqn.textproto || fai
 grep -q 'tools/train .*ice_maze_dqn.textproto' stdout_python || fail "no line says how to train it:" "$(cat stdout_python)"
 "$serial" --config=ice_maze/ice_maze_dqn.textproto --exp_dir=ice_maze_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
   fail "the training of the Python environment fails:" "$(cat stderr_run)"
-tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "the training does not solve the Python environment:" "$(tail -n 1 stdout_run)"
+grep -q '^result {"stop":true,' <<<"$(tail -n 1 stdout_run)" || fail "the training does not solve the Python environment:" "$(tail -n 1 stdout_run)"
 mkdir pyenv
 printf '#!/bin/sh\nexit 1\n' >pyenv/python3
 chmod +x pyenv/python3
@@ -73,7 +73,7 @@ grep -qF "$PWD/pyenv/python3 has no numpy: the commands name /usr/bin/python3" s
 grep -q 'tools/train .*ice_arm_sac.textproto' stdout_arm || fail "no line says how to train it:" "$(cat stdout_arm)"
 "$serial" --config=ice_arm/ice_arm_sac.textproto --exp_dir=ice_arm_run --seed=0 --python=/usr/bin/python3 >stdout_run 2>stderr_run ||
   fail "the training with continuous actions fails:" "$(cat stderr_run)"
-tail -n 1 stdout_run | grep -q '^result {"stop":true,' || fail "SAC does not solve the Python environment:" "$(tail -n 1 stdout_run)"
+grep -q '^result {"stop":true,' <<<"$(tail -n 1 stdout_run)" || fail "SAC does not solve the Python environment:" "$(tail -n 1 stdout_run)"
 grep -q ',evaluator_step/info/success_mean,' ice_arm_run/log/metrics.csv || fail "evaluations do not say how many episodes succeed"
 
 XDG_CACHE_HOME=/elsewhere "$new_env" Hall --folder=alone/hall >stdout
@@ -128,4 +128,4 @@ expect_refusal "unknown flag '--dir=x'" Maze --dir=x
 expect_refusal "'--actions=both': expected --actions=discrete or --actions=continuous" Maze --actions=both
 expect_refusal "--actions needs its value behind '='" Maze --actions continuous
 expect_refusal "one name at most, got 'A' and 'B'" A B
-"$new_env" --help | grep -q 'tools/new_env NAME' || fail "--help does not help"
+grep -q 'tools/new_env NAME' <<<"$("$new_env" --help)" || fail "--help does not help"

@@ -77,4 +77,4 @@ expect_refusal "--from needs its value behind '=', such as --from=td3" MyTd3 --f
 expect_refusal "unknown flag '--folder=x'" MyDqn --folder=x
 expect_refusal "a name and a folder at most, got 'A', 'b' and 'c'" A b c
 expect_refusal "is in the workspace of ding_worker, expected a folder outside of it" MyDqn --from=dqn "$root/policy/my_dqn"
-"$new_policy" --help | grep -q 'tools/new_policy NAME' || fail "--help does not help"
+grep -q 'tools/new_policy NAME' <<<"$("$new_policy" --help)" || fail "--help does not help"

@@ -27,7 +27,7 @@ killed() {
   local run=$TEST_TMPDIR/$1 pid deadline=$((SECONDS + 60))
   worker/serial --config="$TEST_TMPDIR/$2" --exp_dir="$run" "${settings[@]}" >"$run.out" 2>"$run.err" &
   pid=$!
-  until ls "$run/ckpt" 2>/dev/null | grep -qxE 'resume_[1-9][0-9]*'; do
+  until grep -qxE 'resume_[1-9][0-9]*' <<<"$(ls "$run/ckpt" 2>/dev/null)"; do
     kill -0 $pid 2>/dev/null || fail "the run ended before it could be killed:" "$(cat "$run.err")"
     [ $SECONDS -lt $deadline ] || fail "there is no resume point after a minute:" "$(cat "$run.err")"
     sleep 0.01

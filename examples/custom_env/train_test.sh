@@ -3,8 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"  # beside the program
 ./train --config=point_dqn.textproto --exp_dir="$TEST_TMPDIR/run" | tee "$TEST_TMPDIR/stdout"
-tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,'
-./evaluate --checkpoint="$TEST_TMPDIR/run" --json | grep -q '"episodes":10,"mean":'
+grep -q '^result {"stop":true,' <<<"$(tail -n 1 "$TEST_TMPDIR/stdout")"
+grep -q '"episodes":10,"mean":' <<<"$(./evaluate --checkpoint="$TEST_TMPDIR/run" --json)"
 # It draws no pictures.
 ! ./evaluate --checkpoint="$TEST_TMPDIR/run" --video="$TEST_TMPDIR/out.gif" 2>"$TEST_TMPDIR/error"
 grep -q 'cannot be rendered' "$TEST_TMPDIR/error"

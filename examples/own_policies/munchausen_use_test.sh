@@ -18,7 +18,7 @@ munchausen/train "${settings[@]}" --exp_dir="$whole" >/dev/null 2>"$whole.err" |
 munchausen/train "${settings[@]}" --exp_dir="$killed" >/dev/null 2>"$killed.err" &
 pid=$!
 deadline=$((SECONDS + 60))
-until ls "$killed/ckpt" 2>/dev/null | grep -qxE 'resume_[1-9][0-9]*'; do
+until grep -qxE 'resume_[1-9][0-9]*' <<<"$(ls "$killed/ckpt" 2>/dev/null)"; do
   kill -0 $pid 2>/dev/null || fail "the run ended before it could be killed:" "$(cat "$killed.err")"
   [ $SECONDS -lt $deadline ] || fail "there is no resume point after a minute:" "$(cat "$killed.err")"
   sleep 0.01

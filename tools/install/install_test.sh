@@ -84,7 +84,7 @@ target_link_libraries(several ding_worker::classic_control ding_worker::board_ga
 EOF
 cmake -S "$TEST_TMPDIR/cmake" -B "$TEST_TMPDIR/cmake/build" -Dding_worker_DIR="$strange/lib/cmake/ding_worker" &&
   cmake --build "$TEST_TMPDIR/cmake/build" || fail "CMake does not link several modules"
-"$TEST_TMPDIR/cmake/build/several" | grep -qx CartPole-v1 || fail "the program that CMake links has no env CartPole-v1"
+grep -qx CartPole-v1 <<<"$("$TEST_TMPDIR/cmake/build/several")" || fail "the program that CMake links has no env CartPole-v1"
 
 # expect_refusal TEXT COMMAND...: the command fails and says the text.
 expect_refusal() {

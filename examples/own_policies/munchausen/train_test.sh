@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")"  # beside the program
 for seed in 0 1 2; do
   ./train --config=munchausen.textproto --seed=$seed --exp_dir="$TEST_TMPDIR/run_$seed" | tee "$TEST_TMPDIR/stdout"
-  tail -n 1 "$TEST_TMPDIR/stdout" | grep -q '^result {"stop":true,' || { echo "not solved with seed $seed" >&2; exit 1; }
+  grep -q '^result {"stop":true,' <<<"$(tail -n 1 "$TEST_TMPDIR/stdout")" || { echo "not solved with seed $seed" >&2; exit 1; }
 done
