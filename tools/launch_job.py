@@ -3,6 +3,7 @@ and ends them in order. tools/launch puts it behind the #SBATCH lines and a JOB 
 
   JOB   program files and folders: job (of this job alone, shared by its nodes), run (made by the coordinator)
         collectors, learners: numbers of workers; cpus, gpus: of each worker, of each learner
+        grouped: whether the learners train one policy together, through an aggregator
         address: host name, IP address or interface of the first node for the others; None: by which Slurm reaches it
         store: "redis" or "folder"; redis_memory: its maxmemory; requeues: after so many it is not requeued at a time limit
 
@@ -149,8 +150,24 @@ class Process:
             self.popen.wait()
 
 
-class Redis(Process):
-    """Keeps its data in the job's folder, so that they survive the node. The system chooses the port."""
+class Server(Process):
+    """Listens at a port that the system chooses. It keeps the port when it is started again, unless it died young: another program may
+    have taken the port."""
+
+    def __init__(self, name, address):
+        self.address, self.port = address, 0
+        super().__init__(name, self.start_there)
+
+    def start_there(self, again):
+        if not again or time.monotonic() - self.since < 5:
+            with socket.socket() as probe:
+                probe.bind((self.address, 0))
+                self.port = probe.getsockname()[1]
+        return self.run()
+
+
+class Redis(Server):
+    """Keeps its data in the job's folder, so that they survive the node."""
 
     def __init__(self, address):
         if not shutil.which("redis-server"):
@@ -159,8 +176,7 @@ class Redis(Process):
         self.password = secrets.token_hex(32)
         with open(path("certs", "redis_password"), "w") as file:
             file.write(self.password + "\n")
-        self.address, self.port = address, 0
-        super().__init__("redis-server", self.run)
+        super().__init__("redis-server", address)
         deadline = time.monotonic() + 60
         while not self.answers():
             self.died()
@@ -169,11 +185,7 @@ class Redis(Process):
                 raise Failed(f"redis-server does not answer within a minute:{tail(path('log', 'redis.txt'))}")
             time.sleep(PERIOD)
 
-    def run(self, again):
-        if not again or time.monotonic() - self.since < 5:  # Another program may have taken the port.
-            with socket.socket() as probe:
-                probe.bind((self.address, 0))
-                self.port = probe.getsockname()[1]
+    def run(self):
         lines = [f"bind {self.address}", f"port {self.port}", f"requirepass {self.password}", f"dir {path('redis')}",
                  f"maxmemory {JOB['redis_memory']}", "maxmemory-policy noeviction", "appendonly yes",  # noqa: F821
                  "appendfsync no", 'save ""', f"logfile {path('log', 'redis.txt')}"]
@@ -223,8 +235,23 @@ class Coordinator(Process):
             return None
 
 
+class Aggregator(Server):
+    """Joins the coordinator as one learner, and has the learners of the job behind it."""
+
+    def __init__(self, address, coordinator):
+        self.coordinator = coordinator
+        super().__init__("the aggregator", address)
+
+    def run(self):
+        with open(path("log", "aggregator-0.txt"), "a") as log:
+            return subprocess.Popen(
+                [path("bin/parallel"), "--role=aggregator", "--name=aggregator-0", f"--coordinator={self.coordinator}",
+                 f"--listen={self.address}:{self.port}", "--gpus=0", f"--supervised_by={os.getpid()}"] + certs("coordinator"),
+                preexec_fn=as_child, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
 class Worker:
-    def __init__(self, name, node, coordinator):
+    def __init__(self, name, node, coordinator, more=()):
         self.name, self.node, self.since = name, node, time.monotonic()
         role = name.split("-")[0]
         cpus, gpus = str(JOB["cpus"]), JOB["gpus"] if role == "learner" else 0  # noqa: F821
@@ -235,14 +262,15 @@ class Worker:
             ["srun", "--exact", "--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", "--mem=0", f"--nodelist={node}",
              f"--gres={f'gpu:{gpus}' if gpus else 'none'}", f"--job-name={name}", "--kill-on-bad-exit=0", "--open-mode=append",
              f"--output={self.log}", path("bin/parallel"), f"--role={role}", f"--name={name}", f"--coordinator={coordinator}",
-             f"--gpus={gpus}"] + certs(role), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+             f"--gpus={gpus}", *more] + certs(role), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.log, "a"))
 
 
 class Workers:
     """The steps of the job. Every step takes a slot of its node, and as many of its processors as a task of the job has."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, address):
+        self.address, self.aggregator = address, None
         counts = []
         for part in os.environ["SLURM_TASKS_PER_NODE"].split(","):
             number, _, times = part.partition("(x")
@@ -261,6 +289,8 @@ class Workers:
         return max(nodes, key=lambda node: (-self.on(node, "learner") if learner else 0, self.slots[node] - self.on(node)), default=None)
 
     def reap(self):
+        if self.aggregator and self.aggregator.popen.poll() != 0:  # 0: it was told to leave.
+            self.aggregator.died()
         for worker in [worker for worker in self.there.values() if worker.popen.poll() is not None]:
             del self.there[worker.name]
             if worker.popen.returncode == 0:
@@ -294,7 +324,15 @@ class Workers:
                     self.told = wanted
                     say(f"{len(names) - i} workers have no place: the job has no task left (tools/launch --spare_tasks)")
                 return
-            self.there[name] = Worker(name, node, coordinator)
+            self.there[name] = self.start(name, node, coordinator)
+
+    def start(self, name, node, coordinator):
+        if not JOB["grouped"] or not name.startswith("learner"):  # noqa: F821
+            return Worker(name, node, coordinator)
+        self.aggregator = self.aggregator or Aggregator(self.address, coordinator)
+        first = next(iter(self.slots))
+        host = self.address if node == first else socket.gethostbyname(node_address(node))
+        return Worker(name, node, f"{self.address}:{self.aggregator.port}", [f"--all_reduce_host={host}"])
 
     def end(self):
         """They were told by the coordinator, or by Slurm; a step of one that does not leave is killed, as TERM makes srun do."""
@@ -306,6 +344,8 @@ class Workers:
                 say(f"{worker.name} did not leave within {LEAVE_SECONDS} s, and is killed")
                 worker.popen.terminate()
                 worker.popen.wait()
+        if self.aggregator:
+            self.aggregator.end(signal.SIGUSR1, LEAVE_SECONDS)
 
 
 def requeue():
@@ -350,7 +390,8 @@ def watch(coordinator, redis, workers, asked_to_end):
         status = json.loads(text) if text.startswith("{") else {}
         if status.get("coordinator_pid") != coordinator.popen.pid:
             continue
-        new = [worker["name"] for worker in status["workers"] if worker["name"] not in joined]
+        there = [member for worker in status["workers"] for member in worker.get("members") or [worker]]
+        new = [worker["name"] for worker in there if worker["name"] not in joined and worker["name"] != "aggregator-0"]
         if new and not joined:
             say(f"the first worker has joined {address}; look at the run with {path('ctl')} status")
             with open(path("joined"), "w") as file:
@@ -379,7 +420,7 @@ def run_job():
         raise Failed(f"there are no certificates: {made.stderr.strip()}")
     shutil.rmtree(path("certs/ca"))
     redis = coordinator = status = None
-    workers = Workers(nodes)
+    workers = Workers(nodes, address)
     try:
         store = f"file:{path('store')}"
         if JOB["store"] == "redis":  # noqa: F821

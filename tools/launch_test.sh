@@ -60,7 +60,6 @@ grep -qxF '#SBATCH --gres=gpu:2' <<<"$("${launch[@]}" --gpus=2 --dry_run)" || fa
 mkdir -p bare && ln -sf /usr/bin/python3 /usr/bin/env bare/
 refused 'sbatch is missing' env PATH="$place/bare" "${launch[@]}" --exp_dir="$run"
 refused "--nodes is 9, but there are only 4 tasks" "${launch[@]}" --nodes=9 --dry_run
-refused 'several learners' "${launch[@]}" --set=policy.learn.learner_num=2 --dry_run
 refused 'policy.collect.colector_num' "${launch[@]}" --set=policy.collect.colector_num=2 --dry_run
 refused "is '1 GB', expected a size" "${launch[@]}" --redis_memory='1 GB' --dry_run
 
@@ -143,7 +142,7 @@ goes_on() {
   before=$(($(env_step) + 300))
 }
 steps() { squeue -h -s -j "$job" -o %i | grep -cv batch; }
-pid_of() { ctl status | awk -v name="$1" '$2 == name { print $4 }'; }
+pid_of() { ctl status | awk -v name="$1" '{ for (i = 1; i < 4; i++) if ($i == name) print $(i + 2) }'; }
 goes_on 3
 
 # Secrets: in no process list, no log, and no file that others can read.
@@ -227,3 +226,29 @@ rows=$(grep -o 'rows: [0-9]* pushed, [0-9]* acknowledged' "$run/log/coordinator_
 read -r _ pushed _ acknowledged _ <<<"$rows"
 [ "$acknowledged" -gt 0 ] && [ "$acknowledged" -le "$pushed" ] || fail "acknowledged and lost: $rows"
 echo "$rows"
+
+# ---- several learners of one policy, through an aggregator
+
+before=0
+run=$place/group
+"${launch[@]}" --exp_dir="$run" --set=policy.learn.learner_num=2 --time=10 >out 2>&1 || fail "$(cat out)"
+job=$(cat "$run.job/owner")
+log=$place/slurm-$job.out
+# learns: with two learners, further than at the last call.
+iterations=0
+learns() {
+  wait_until 90 "[ \$(ctl status 2>/dev/null | grep -cE ' learner-[01] ') = 2 ] && [ \$(train_iter) -gt $iterations ]"
+  iterations=$(($(train_iter) + 100))
+}
+train_iter() { ctl status 2>/dev/null | sed -nE '1s/.* train_iter ([0-9]+) .*/\1/p' | grep . || echo 0; }
+learns
+[ "$(squeue -h -s -j "$job" -o '%j %N' | awk '/^learner/ { print $2 }' | sort -u | wc -l)" = 2 ] || fail "both learners are on one node"
+for name in learner-1 aggregator-0; do
+  kill -9 "$(pid_of $name)"
+  learns
+  echo "after the death of $name: $(ctl status | head -n 1)"
+done
+ctl stop >/dev/null
+wait_until 40 '[ -z "$(squeue -h -j "$job")" ]'
+grep -q JobState=COMPLETED <<<"$(scontrol show job "$job")" || fail "$(scontrol show job "$job")"
+wait_until 10 '! pgrep -f "parallel --role|redis-server|slurm_script|srun " >/dev/null'

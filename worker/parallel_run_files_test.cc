@@ -183,6 +183,28 @@ TEST_F(RunFilesInStoreTest, WorkersNeedNoFolderAndALearnerContinuesFromTheStore)
   EXPECT_EQ(FetchFiles(url, "fetched"), Files(RunPath("b")));
 }
 
+TEST_F(RunFilesInStoreTest, LearnersOfAGroupContinueFromTheStore) {
+  const auto program = Start(
+      "run", Args(kSoakConfig, "a", StoreArgs({kForever, "--set=policy.learn.learner_num=2"})));
+  WaitForStatus(*program, IsTraining);
+  const std::string url = UrlOf(*program);
+  EXPECT_TRUE(Eventually(
+      [&] { return FetchFiles(url, "fetched").count("ckpt/learner_resume/manifest.json") > 0; }));
+  const RunStatus status = WaitForStatus(*program, IsTraining);
+  for (const WorkerStatus& worker : status.worker()) {
+    for (const WorkerStatus& member : worker.member()) {
+      kill(static_cast<pid_t>(member.pid()), SIGKILL);
+    }
+  }
+  EXPECT_TRUE(Eventually([&] {
+    std::map<std::string, std::string> files = FetchFiles(url, "fetched");
+    return absl::StrContains(files["log/learner-0_logger.txt"] + files["log/learner-1_logger.txt"],
+                             ": loaded checkpoint ");
+  })) << program->err();
+  Interrupt(program.get());
+  EXPECT_EQ(FetchFiles(url, "fetched"), Files(RunPath("a")));
+}
+
 TEST_F(RunFilesInStoreTest, AStoreOfThisMachineIsRefused) {
   const auto program = Run("run", Args(kConfig, "a", {"--set=system.run_files=STORE", "--record"}));
   EXPECT_EQ(program->Wait(kPatience), 1);
