@@ -67,6 +67,7 @@ _LAZY = {
         ),
         "ding_worker.workers",
     ),
+    "create_policy": "ding_worker.policy",
     **dict.fromkeys(("ready_configs", "resolve_config", "train"), "ding_worker.training"),
 }
 

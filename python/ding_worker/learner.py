@@ -177,16 +177,10 @@ class BaseLearner:
 
     def load_checkpoint(self, path):
         """Continues with the policy and the counters of a file."""
-        state = {}
         with np.load(path, allow_pickle=False) as file:
             if not {"last_iter", "last_step"} <= set(file.files):
                 raise ValueError(f"'{path}' has {', '.join(file.files)}, expected a checkpoint of BaseLearner")
-            for key in file.files:
-                *parents, name = key.split("/")
-                inner = state
-                for parent in parents:
-                    inner = inner.setdefault(parent, {})
-                inner[name] = file[key]
+            state = _nested({key: file[key] for key in file.files})
         self.policy.load_state_dict(state.get("policy", {}))
         self.train_iter, self.collector_envstep = int(state["last_iter"]), int(state["last_step"])
 
@@ -203,6 +197,17 @@ def _flat(state, prefix=""):
         if array.dtype == object or "/" in str(key):
             raise ValueError(f"state_dict() has {type(value).__name__} at '{prefix}{key}', expected arrays and numbers by names without a slash")
         yield f"{prefix}{key}", array
+
+
+def _nested(flat):
+    state = {}
+    for key, value in flat.items():
+        *parents, name = key.split("/")
+        inner = state
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return state
 
 
 def create_learner(cfg, **kwargs):

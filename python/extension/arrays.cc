@@ -238,4 +238,29 @@ py::object BatchOwner(Batch batch) {
                      [](void* held) { delete static_cast<Batch*>(held); });
 }
 
+py::dict StateToDict(const StateDict& state) {
+  py::dict dict;
+  for (const auto& [name, tensor] : state.tensors()) {
+    dict[py::str(name)] = MakeArray(tensor.dtype(), tensor.shape(), tensor.raw_data(), {});
+  }
+  return dict;
+}
+
+StateDict StateOfDict(const py::dict& dict, std::vector<py::object>* keep) {
+  TensorMap tensors;
+  for (const auto& [key, value] : dict) {
+    const std::string name = py::str(key);
+    const py::object array = AsArray(value, {name});
+    FieldSpec field;
+    const absl::Span<const int64_t> shape = ArrayShape(array);
+    field.shape.assign(shape.begin(), shape.end());
+    field.dtype = ArrayDType(array).value_or(DType::kFloat32);
+    keep->emplace_back();
+    const std::byte* const data = ReadArray(array, field, -1, {name}, &keep->back());
+    // LoadState() only reads it.
+    tensors.Set(name, Tensor(field.dtype, field.shape, nullptr, const_cast<std::byte*>(data)));
+  }
+  return StateDict(std::move(tensors), "state_dict");
+}
+
 }  // namespace ding

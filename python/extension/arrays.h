@@ -13,12 +13,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 
 namespace ding {
 
@@ -69,6 +71,10 @@ void OverwriteArray(pybind11::handle array, const std::byte* data);
 pybind11::object MakeObjectArray(absl::Span<const pybind11::object> values);
 // The owner of arrays that are columns of `batch`.
 pybind11::object BatchOwner(Batch batch);
+
+// A state as a dict of arrays by name, which are copies; and back: `keep` holds what it refers to.
+pybind11::dict StateToDict(const StateDict& state);
+StateDict StateOfDict(const pybind11::dict& dict, std::vector<pybind11::object>* keep);
 
 }  // namespace ding
 

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = DING_WORKER_VERSION;
   module.attr("_tag") = static_cast<const char*>(tag);
   module.attr("_takes_numpy_2") = PYBIND11_VERSION_HEX >= 0x020C0000;
+  ding::BindLearningPolicy(module);
   ding::BindPolicy(module);
   ding::BindReplayBuffer(module);
   ding::BindTraining(module);

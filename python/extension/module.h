@@ -8,6 +8,7 @@
 
 namespace ding {
 
+void BindLearningPolicy(pybind11::module_& module);
 void BindPolicy(pybind11::module_& module);
 void BindReplayBuffer(pybind11::module_& module);
 void BindTraining(pybind11::module_& module);

@@ -4,9 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -15,31 +13,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/python/extension/arrays.h"
 #include "ding_worker/python/extension/module.h"
 #include "ding_worker/python/extension/process_guard.h"
+#include "ding_worker/python/extension/transitions.h"
 #include "ding_worker/worker/saved_policy/saved_policy.h"
 
 namespace ding {
 namespace {
 
 namespace py = pybind11;
-
-// The fields of `spec` as they are called within an observation or an action: "obs/pos" is "pos",
-// and the only field is "".
-std::vector<std::string> NamesWithin(const Spec& spec, absl::string_view whole) {
-  std::vector<std::string> names;
-  for (const FieldSpec& field : spec.fields()) {
-    absl::string_view name = field.name;
-    if (absl::ConsumePrefix(&name, whole)) absl::ConsumePrefix(&name, "/");
-    names.emplace_back(name);
-  }
-  return names;
-}
 
 class CheckpointPolicy {
  public:
@@ -48,7 +34,7 @@ class CheckpointPolicy {
     options.sample = sample;
     options.seed = seed;
     policy_ = ValueOrThrow(SavedPolicy::Load(checkpoint, options));
-    obs_names_ = NamesWithin(*policy_->observation(), "obs");
+    obs_.emplace(policy_->observation());
     action_names_ = NamesWithin(*policy_->action(), "action");
   }
 
@@ -61,26 +47,14 @@ class CheckpointPolicy {
           "another thread uses the policy, expected one thread at a time: each needs its own");
     }
     const Release release{&busy_};
-    const Spec& spec = *policy_->observation();
-    const std::optional<int64_t> batch = BatchSize(Value(obs, 0));
-    const int64_t rows = batch.value_or(1);
-    if (!rows_.has_value() || rows_->capacity_rows() != rows) {
-      rows_.emplace(ValueOrThrow(BatchBuilder::Create(policy_->observation(), rows)));
-    }
-    const MutableColumnsView to = rows_->view();
-    for (int i = 0; i < spec.size(); ++i) {
-      const FieldSpec& field = spec.fields()[static_cast<size_t>(i)];
-      py::object keep;
-      const std::byte* const from =
-          ReadArray(Value(obs, i), field, batch.value_or(-1), {field.name}, &keep);
-      std::memcpy(to.raw_column(i), from, static_cast<size_t>(rows * field.row_bytes()));
-    }
+    std::optional<int64_t> batch;
+    const ColumnsView rows = obs_->Read(obs, &batch);
     absl::StatusOr<ColumnsView> actions = absl::UnknownError("");
-    if (rows == 1) {
-      actions = policy_->Act(to, ids);  // It takes less time than the GIL.
+    if (rows.rows() == 1) {
+      actions = policy_->Act(rows, ids);  // It takes less time than the GIL.
     } else {
       const py::gil_scoped_release release_gil;
-      actions = policy_->Act(to, ids);
+      actions = policy_->Act(rows, ids);
     }
     return Actions(ValueOrThrow(std::move(actions)), batch);
   }
@@ -96,24 +70,6 @@ class CheckpointPolicy {
     ~Release() { busy->store(false); }
   };
 
-  py::object Value(const py::object& obs, int index) const {
-    const std::string& name = obs_names_[static_cast<size_t>(index)];
-    if (obs_names_.size() == 1 && !py::isinstance<py::dict>(obs)) return obs;
-    if (!py::isinstance<py::dict>(obs) || !obs.contains(name)) {
-      throw py::value_error(absl::StrCat("the observation is ", Py_TYPE(obs.ptr())->tp_name,
-                                         " without '", name,
-                                         "', expected a dict of arrays that has it"));
-    }
-    return obs[py::str(name)];
-  }
-  // The rows of an observation's first field; nullopt: it is a single one.
-  std::optional<int64_t> BatchSize(const py::object& first) const {
-    const FieldSpec& field = policy_->observation()->fields()[0];
-    const py::object array = AsArray(first, {field.name});
-    const absl::Span<const int64_t> shape = ArrayShape(array);
-    if (shape.size() != field.shape.size() + 1) return std::nullopt;
-    return shape[0];
-  }
   py::object Actions(const ColumnsView& actions, const std::optional<int64_t>& batch) const {
     py::dict by_name;
     for (int i = 0; i < policy_->action()->size(); ++i) {
@@ -129,9 +85,8 @@ class CheckpointPolicy {
 
   const ProcessGuard guard_;
   std::unique_ptr<SavedPolicy> policy_;
-  std::vector<std::string> obs_names_;
+  std::optional<ObservationReading> obs_;
   std::vector<std::string> action_names_;
-  std::optional<BatchBuilder> rows_;
   std::atomic<bool> busy_{false};
 };
 

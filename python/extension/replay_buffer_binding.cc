@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -262,29 +261,12 @@ class Buffer {
       saved = buffer->SaveState(&state);
     }
     ThrowIfError(saved);
-    py::dict dict;
-    for (const auto& [name, tensor] : state.tensors()) {
-      dict[py::str(name)] = MakeArray(tensor.dtype(), tensor.shape(), tensor.raw_data(), {});
-    }
-    return dict;
+    return StateToDict(state);
   }
 
   void LoadStateDict(const py::dict& dict) {
-    TensorMap tensors;
     std::vector<py::object> keep;
-    for (const auto& [key, value] : dict) {
-      const std::string name = py::str(key);
-      const py::object array = AsArray(value, {name});
-      FieldSpec field;
-      const absl::Span<const int64_t> shape = ArrayShape(array);
-      field.shape.assign(shape.begin(), shape.end());
-      field.dtype = ArrayDType(array).value_or(DType::kFloat32);
-      keep.emplace_back();
-      const std::byte* const data = ReadArray(array, field, -1, {name}, &keep.back());
-      // LoadState() only reads it.
-      tensors.Set(name, Tensor(field.dtype, field.shape, nullptr, const_cast<std::byte*>(data)));
-    }
-    StateDict state(std::move(tensors), "state_dict");
+    StateDict state = StateOfDict(dict, &keep);
     Load([&state](IBuffer* buffer) { return buffer->LoadState(&state); });
   }
 
@@ -331,37 +313,14 @@ class Buffer {
         streams_.Cut({absl::MakeConstSpan(pushed.rows).first(pushed.next_obs.size()),
                       pushed.next_obs, reading.obs().get(), stream_of, ends_},
                      &data.segments, &last_rows_));
-    absl::Status status = MakeBlocks(reading, pushed, &data);
-    if (status.ok()) status = buffer->Push(data, envstep);
-    if (!status.ok()) streams_.Undo();
-    return status;
-  }
-
-  absl::Status MakeBlocks(const TransitionReading& reading, const PushedColumns& pushed,
-                          SegmentBatch* data) {
     if (!rows_pool_.has_value()) {
       rows_pool_.emplace(reading.rows(), /*max_free_blocks=*/1);
       obs_pool_.emplace(reading.obs(), /*max_free_blocks=*/1);
     }
-    DING_ASSIGN_OR_RETURN(BatchBuilder rows, rows_pool_->Allocate(pushed.size));
-    const auto ends = static_cast<int64_t>(last_rows_.size());
-    DING_ASSIGN_OR_RETURN(BatchBuilder final_obs, obs_pool_->Allocate(ends));
-    for (size_t i = 0; i < pushed.rows.size(); ++i) {
-      const int64_t bytes = rows.spec().row_bytes(static_cast<int>(i));
-      std::memcpy(rows.view().raw_column(static_cast<int>(i)), pushed.rows[i],
-                  static_cast<size_t>(pushed.size * bytes));
-    }
-    for (size_t i = 0; i < pushed.next_obs.size(); ++i) {
-      const auto bytes = static_cast<size_t>(final_obs.spec().row_bytes(static_cast<int>(i)));
-      std::byte* to = final_obs.view().raw_column(static_cast<int>(i));
-      for (const int64_t row : last_rows_) {
-        std::memcpy(to, pushed.next_obs[i] + row * bytes, bytes);
-        to += bytes;
-      }
-    }
-    data->rows = std::move(rows).Seal(pushed.size);
-    data->final_obs = std::move(final_obs).Seal(ends);
-    return absl::OkStatus();
+    absl::Status status = reading.MakeBlocks(pushed, last_rows_, &*rows_pool_, &*obs_pool_, &data);
+    if (status.ok()) status = buffer->Push(data, envstep);
+    if (!status.ok()) streams_.Undo();
+    return status;
   }
 
   // The next rows have other fields.

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/python/extension/arrays.h"
 
@@ -261,6 +263,112 @@ void TransitionReading::FindEnds(const PushedColumns& pushed, std::vector<Segmen
   mark(done_, SegmentEnd::kTerminated);
   mark(truncated_, SegmentEnd::kTruncated);
   mark(terminated_, SegmentEnd::kTerminated);
+}
+
+absl::Status TransitionReading::MakeBlocks(const PushedColumns& pushed,
+                                           absl::Span<const int64_t> last_rows,
+                                           BlockPool* rows_pool, BlockPool* obs_pool,
+                                           SegmentBatch* data) const {
+  DING_ASSIGN_OR_RETURN(BatchBuilder rows, rows_pool->Allocate(pushed.size));
+  const auto ends = static_cast<int64_t>(last_rows.size());
+  DING_ASSIGN_OR_RETURN(BatchBuilder final_obs, obs_pool->Allocate(ends));
+  for (size_t i = 0; i < pushed.rows.size(); ++i) {
+    const int64_t bytes = rows.spec().row_bytes(static_cast<int>(i));
+    std::memcpy(rows.view().raw_column(static_cast<int>(i)), pushed.rows[i],
+                static_cast<size_t>(pushed.size * bytes));
+  }
+  for (size_t i = 0; i < pushed.next_obs.size(); ++i) {
+    const auto bytes = static_cast<size_t>(final_obs.spec().row_bytes(static_cast<int>(i)));
+    std::byte* to = final_obs.view().raw_column(static_cast<int>(i));
+    for (const int64_t row : last_rows) {
+      std::memcpy(to, pushed.next_obs[i] + row * bytes, bytes);
+      to += bytes;
+    }
+  }
+  data->rows = std::move(rows).Seal(pushed.size);
+  data->final_obs = std::move(final_obs).Seal(ends);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> NamesWithin(const Spec& spec, absl::string_view whole) {
+  std::vector<std::string> names;
+  for (const FieldSpec& field : spec.fields()) {
+    absl::string_view name = field.name;
+    if (absl::ConsumePrefix(&name, whole)) absl::ConsumePrefix(&name, "/");
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+ObservationReading::ObservationReading(SpecPtr spec)
+    : spec_(std::move(spec)), names_(NamesWithin(*spec_, kColumnObs)) {}
+
+ColumnsView ObservationReading::Read(const py::object& obs, std::optional<int64_t>* batch) {
+  const FieldSpec& first = spec_->field(0);
+  const py::object array = AsArray(Value(obs, 0), {first.name});
+  const absl::Span<const int64_t> shape = ArrayShape(array);
+  batch->reset();
+  if (shape.size() == first.shape.size() + 1) *batch = shape[0];
+  const int64_t rows = batch->value_or(1);
+  if (!rows_.has_value() || rows_->capacity_rows() != rows) {
+    rows_.emplace(ValueOrThrow(BatchBuilder::Create(spec_, rows)));
+  }
+  const MutableColumnsView to = rows_->view();
+  for (int i = 0; i < spec_->size(); ++i) {
+    const FieldSpec& field = spec_->field(i);
+    py::object keep;
+    const std::byte* const from = ReadArray(Value(obs, static_cast<size_t>(i)), field,
+                                            batch->value_or(-1), {field.name}, &keep);
+    std::memcpy(to.raw_column(i), from, static_cast<size_t>(rows * field.row_bytes()));
+  }
+  return to;
+}
+
+py::object ObservationReading::Value(const py::object& obs, size_t index) const {
+  const std::string& name = names_[index];
+  if (names_.size() == 1 && !py::isinstance<py::dict>(obs)) return obs;
+  if (!py::isinstance<py::dict>(obs) || !obs.contains(name)) {
+    throw py::value_error(absl::StrCat("the observation is ", Py_TYPE(obs.ptr())->tp_name,
+                                       " without '", name,
+                                       "', expected a dict of arrays that has it"));
+  }
+  return obs[py::str(name)];
+}
+
+Batch ReadBatch(const py::dict& columns, bool sequences) {
+  const std::vector<Leaf> leaves = Leaves(columns);
+  std::vector<FieldSpec> stored;  // with the T of sequences, which are rows in a batch
+  std::vector<FieldSpec> fields;
+  for (const Leaf& leaf : leaves) {
+    stored.push_back(FieldOf(leaf, /*column=*/true));
+    fields.push_back(stored.back());
+    if (leaf.name == "IS") fields.back().name = kColumnWeight;
+    if (!sequences) continue;
+    if (fields.back().shape.empty()) {
+      throw py::value_error(absl::StrCat("'", leaf.name, "' is ", ArrayText(leaf.value),
+                                         ", expected sequences [B, T, ...]"));
+    }
+    fields.back().shape.erase(fields.back().shape.begin());
+  }
+  if (leaves.empty()) throw py::value_error("there are no columns, expected at least one");
+  const int64_t size = ArrayShape(AsArray(leaves[0].value, {leaves[0].name}))[0];
+  const int64_t length = sequences ? stored[0].shape[0] : 1;
+  BatchBuilder rows =
+      ValueOrThrow(BatchBuilder::Create(ValueOrThrow(MakeSpec(std::move(fields))), size * length));
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (sequences && stored[i].shape[0] != length) {
+      throw py::value_error(absl::StrCat("'", leaves[i].name, "' is ", ArrayText(leaves[i].value),
+                                         ", expected sequences of ", length, " rows, as '",
+                                         leaves[0].name, "' has"));
+    }
+    py::object keep;
+    const std::byte* const from =
+        ReadArray(leaves[i].value, stored[i], size, {leaves[i].name}, &keep);
+    std::memcpy(rows.view().raw_column(static_cast<int>(i)), from,
+                static_cast<size_t>(size * stored[i].row_bytes()));
+  }
+  Batch batch = std::move(rows).Seal(size * length);
+  return sequences ? batch.AsSequences(length) : batch;
 }
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// Dicts of a Python program as rows of a replay buffer: which key is which field, and what was
-// pushed as columns.
+// Dicts of a Python program as rows: which key is which field, what was pushed as columns, and the
+// observations and batches of a policy.
 //
 //     {"obs": {"pos": ..., "goal": ...}, "action": ..., "reward": ..., "next_obs": {...}}
 //          obs/pos   obs/goal   action   reward     the fields of a row, in this order
@@ -15,10 +15,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 
@@ -64,6 +69,10 @@ class TransitionReading {
   void ReadList(const pybind11::list& data, PushedColumns* pushed) const;
   // Says after which rows an episode ends: by "terminated" or "done", or by "truncated".
   void FindEnds(const PushedColumns& pushed, std::vector<SegmentEnd>* ends) const;
+  // Copies the rows, and the observations after `last_rows`, to blocks of pools of rows() and
+  // obs(). kResourceExhausted without the memory.
+  absl::Status MakeBlocks(const PushedColumns& pushed, absl::Span<const int64_t> last_rows,
+                          BlockPool* rows_pool, BlockPool* obs_pool, SegmentBatch* data) const;
 
  private:
   struct EndField {
@@ -84,6 +93,31 @@ class TransitionReading {
   bool nested_ = false;
   EndField done_, terminated_, truncated_;
 };
+
+// The fields of `spec` as they are called within an observation or an action: "obs/pos" is "pos",
+// and the only field is "".
+std::vector<std::string> NamesWithin(const Spec& spec, absl::string_view whole);
+
+// Reads what a policy observes: an array, or a dict of arrays by field.
+class ObservationReading {
+ public:
+  explicit ObservationReading(SpecPtr spec);
+
+  // `batch` gets B of [B, ...] observations; nullopt: `obs` is a single one. The rows are valid
+  // until the next call. ValueError, TypeError: it is no such observation.
+  ColumnsView Read(const pybind11::object& obs, std::optional<int64_t>* batch);
+
+ private:
+  pybind11::object Value(const pybind11::object& obs, size_t index) const;
+
+  const SpecPtr spec_;
+  const std::vector<std::string> names_;
+  std::optional<BatchBuilder> rows_;
+};
+
+// Returns a dict of columns [B, ...], or with `sequences` [B, T, ...], as a batch. It is a copy.
+// ValueError: there is no column, or their sizes differ.
+Batch ReadBatch(const pybind11::dict& columns, bool sequences);
 
 }  // namespace ding
 
