@@ -1,5 +1,6 @@
 #include "ding_worker/python/extension/stream_tracker.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -8,11 +9,15 @@
 namespace ding {
 namespace {
 
-// Whether row `next` of the observations is the observation after row `row`.
-bool Follows(const StreamTracker::Rows& rows, int64_t row, int64_t next) {
+// Rows that are compared in one step.
+constexpr int64_t kAtOnce = 64;
+
+// Whether rows (row, row + count] are each the observation after the row before them.
+bool Follow(const StreamTracker::Rows& rows, int64_t row, int64_t count) {
   for (size_t i = 0; i < rows.obs.size(); ++i) {
     const auto bytes = static_cast<size_t>(rows.obs_spec->row_bytes(static_cast<int>(i)));
-    if (std::memcmp(rows.next_obs[i] + row * bytes, rows.obs[i] + next * bytes, bytes) != 0) {
+    if (std::memcmp(rows.next_obs[i] + row * bytes, rows.obs[i] + (row + 1) * bytes,
+                    count * bytes) != 0) {
       return false;
     }
   }
@@ -58,12 +63,24 @@ absl::Status StreamTracker::Cut(const Rows& rows, std::vector<Segment>* segments
     // A step that is left out tells the buffer that the next row does not follow.
     int64_t step = tail.next_step + (tail.open && !Equals(rows, row, tail.next_obs) ? 1 : 0);
     before_.emplace_back(stream, std::exchange(tail, Tail()));
-    // The segments of consecutive rows of one stream.
+    // The segments of consecutive rows of one stream. `end` is the last row before the stream or
+    // the episode ends.
+    int64_t end = -1;
     while (row < size && stream_of(row) == stream) {
+      if (end < row) {
+        for (end = row; rows.ends[end] == SegmentEnd::kCut && end + 1 < size &&
+                        stream_of(end + 1) == stream;) {
+          ++end;
+        }
+      }
       int64_t last = row;
-      while (rows.ends[last] == SegmentEnd::kCut && last + 1 < size &&
-             stream_of(last + 1) == stream && Follows(rows, last, last + 1)) {
-        ++last;
+      while (last < end) {
+        const int64_t count = std::min(end - last, kAtOnce);
+        if (!Follow(rows, last, count)) {
+          while (Follow(rows, last, 1)) ++last;
+          break;
+        }
+        last += count;
       }
       const int64_t length = last - row + 1;
       segments->push_back({stream, step, row, length, rows.ends[last]});
