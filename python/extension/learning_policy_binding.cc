@@ -103,7 +103,7 @@ class LearningPolicy {
   // Returns the outputs [B, ...] for observations [B, ...]: row i belongs to env ids[i].
   py::dict Act(bool collect, const py::object& obs, const std::vector<int>& ids,
                const Numbers& settings) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     std::optional<int64_t> batch;
     const ColumnsView rows = obs_->Read(obs, &batch);
     if (batch != static_cast<int64_t>(ids.size())) {
@@ -113,13 +113,13 @@ class LearningPolicy {
                    : ActIn(policy_->eval_mode(), rows, ids, settings);
   }
   void Reset(bool collect, const std::vector<int>& ids) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     ThrowIfError(collect ? policy_->collect_mode()->Reset(ids) : policy_->eval_mode()->Reset(ids));
   }
 
   // Columns of consecutive transitions of one env become columns of samples.
   py::dict GetTrainSample(const py::dict& columns) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     const TransitionReading reading = TransitionReading::Of(columns, /*columns=*/true);
     PushedColumns pushed;
     reading.ReadColumns(columns, &pushed);
@@ -140,7 +140,7 @@ class LearningPolicy {
 
   // Learns from a batch. Returns the numbers of each optimizer step, the priorities with them.
   py::list Learn(const py::dict& columns, const Numbers& settings) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     LearnMode* const mode = policy_->learn_mode();
     const Batch batch = ReadBatch(columns, mode->attributes().sequences);
     const NamedValues values = ToValues(settings);
@@ -161,7 +161,7 @@ class LearningPolicy {
 
   // The settings that the policy wants for a mode at this progress.
   Numbers Settings(const std::string& mode, const Numbers& progress) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     CommandMode* const command = policy_->command_mode();
     const NamedValues info = ToValues(progress);
     if (mode == "collect") return FromValues(command->GetSettingCollect(info));
@@ -169,7 +169,8 @@ class LearningPolicy {
     return FromValues(command->GetSettingEval(info));
   }
 
-  py::dict Attributes() const {
+  py::dict Attributes() {
+    const auto use = guard_.Enter();
     const CollectAttributes collect = policy_->collect_mode()->attributes();
     const LearnAttributes learn = policy_->learn_mode()->attributes();
     py::dict all;
@@ -185,15 +186,15 @@ class LearningPolicy {
     return all;
   }
 
-  py::dict StateDictOf() const {
-    guard_.Check(kName);
+  py::dict StateDictOf() {
+    const auto use = guard_.Enter();
     StateDict state;
     ThrowIfError(Save(&state));
     return StateToDict(state);
   }
   // A state that does not fit changes nothing.
   void LoadStateDict(const py::dict& dict) {
-    guard_.Check(kName);
+    const auto use = guard_.Enter();
     std::vector<py::object> keep;
     StateDict state = StateOfDict(dict, &keep);
     StateDict before;
@@ -204,7 +205,6 @@ class LearningPolicy {
   }
 
  private:
-  static constexpr char kName[] = "the policy";
   static constexpr char kModel[] = "model";
   static constexpr char kTrain[] = "train";
   static constexpr char kCollect[] = "collect";
@@ -234,7 +234,7 @@ class LearningPolicy {
     return ToColumns(std::move(out).Seal(rows.rows()));
   }
 
-  const ProcessGuard guard_;
+  UseGuard guard_{"the policy"};
   std::unique_ptr<Policy> policy_;
   std::optional<ObservationReading> obs_;
   std::vector<LearnStep> steps_;

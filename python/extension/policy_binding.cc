@@ -3,11 +3,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,12 +39,7 @@ class CheckpointPolicy {
   // `obs` is an observation or [B, ...] of them: an array, or a dict of arrays by field. Returns an
   // action, or [B, ...] of them.
   py::object Act(const py::object& obs, const std::vector<int>& ids) {
-    guard_.Check("the policy");
-    if (busy_.exchange(true)) {
-      throw std::runtime_error(
-          "another thread uses the policy, expected one thread at a time: each needs its own");
-    }
-    const Release release{&busy_};
+    const auto use = guard_.Enter();
     std::optional<int64_t> batch;
     const ColumnsView rows = obs_->Read(obs, &batch);
     absl::StatusOr<ColumnsView> actions = absl::UnknownError("");
@@ -60,16 +53,11 @@ class CheckpointPolicy {
   }
 
   void Begin(const std::vector<int>& ids) {
-    guard_.Check("the policy");
+    const auto use = guard_.Enter();
     ThrowIfError(policy_->Begin(ids));
   }
 
  private:
-  struct Release {
-    std::atomic<bool>* busy;
-    ~Release() { busy->store(false); }
-  };
-
   py::object Actions(const ColumnsView& actions, const std::optional<int64_t>& batch) const {
     py::dict by_name;
     for (int i = 0; i < policy_->action()->size(); ++i) {
@@ -83,11 +71,10 @@ class CheckpointPolicy {
     return std::move(by_name);
   }
 
-  const ProcessGuard guard_;
+  UseGuard guard_{"the policy"};
   std::unique_ptr<SavedPolicy> policy_;
   std::optional<ObservationReading> obs_;
   std::vector<std::string> action_names_;
-  std::atomic<bool> busy_{false};
 };
 
 }  // namespace

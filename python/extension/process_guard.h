@@ -1,5 +1,6 @@
 // Refuses the use of an object in a process that was forked after the object was made: a lock that
-// a thread of the parent held stays locked there, and its threads do not exist.
+// a thread of the parent held stays locked there, and its threads do not exist. And the use of one
+// by two threads.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_PYTHON_EXTENSION_PROCESS_GUARD_H_
@@ -8,6 +9,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -39,6 +41,27 @@ class ProcessGuard {
   }
 
   const int forks_;
+};
+
+// Lets one thread at a time use an object, in the process that made it.
+class UseGuard {
+ public:
+  explicit UseGuard(const char* name) : name_(name) {}
+
+  // A use lasts as long as the returned value. Throws, so that Python raises RuntimeError.
+  std::unique_ptr<UseGuard, void (*)(UseGuard*)> Enter() {
+    process_.Check(name_);
+    if (busy_.exchange(true)) {
+      throw std::runtime_error(absl::StrCat("another thread uses ", name_,
+                                            ", expected one thread at a time: each needs its own"));
+    }
+    return {this, [](UseGuard* guard) { guard->busy_.store(false); }};
+  }
+
+ private:
+  const char* const name_;
+  const ProcessGuard process_;
+  std::atomic<bool> busy_{false};
 };
 
 }  // namespace ding

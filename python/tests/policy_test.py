@@ -1,6 +1,7 @@
 """Tests of policies of ours in a loop in Python."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -164,3 +165,24 @@ def test_what_is_wrong_is_named():
     assert policy.eval_mode.forward({}) == {} and policy.collect_mode.get_train_sample([]) == []
     only = dw.create_policy("cartpole_dqn", enable_field=["eval"])
     assert only.learn_mode is None and "dqn" in repr(only)
+
+
+def test_one_thread_at_a_time():
+    """Learning lets other threads run, which must not use the policy then."""
+    policy = dw.create_policy("cartpole_ppo", seed=0)
+    samples = collector_of(policy, num_envs=8).collect(n_sample=2048)
+    refused = []
+
+    def act():
+        while learner.is_alive():
+            try:
+                policy.eval_mode.forward({0: np.zeros(4, np.float32)})
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    learner = threading.Thread(target=policy.learn_mode.forward, args=(samples,))
+    learner.start()
+    act()
+    learner.join()
+    assert refused and set(refused) == {"another thread uses the policy, expected one thread at a time: each needs its own"}
+    assert policy.eval_mode.forward({0: np.zeros(4, np.float32)})
