@@ -3,9 +3,11 @@
 set -euo pipefail
 . python/testing/python.sh
 
-# An extension with AddressSanitizer needs its library before Python's own. Python does not free all at its end.
+# An extension with AddressSanitizer needs its library, and that of exceptions, before Python. Python does not free all at its end, and
+# memory that was freed must not count as lost: bazel test --config=asan_ubsan --build_tag_filters= --test_tag_filters= //python:...
 if grep -q __asan_init python/ding_worker/_core.so; then
-  export LD_PRELOAD=$(g++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1
+  LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so.6)"
+  export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 fi
 for candidate in "$python" /usr/bin/python3; do
   "$candidate" -c 'import numpy, pytest' 2>/dev/null || continue
