@@ -56,8 +56,8 @@ constexpr char kHelp[] =
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir (default: the folder exp_name), however it
                           ended, from its newest intact resume point; --config may be left out.
-                          Only stop value, stoppers, budgets and log periods may differ from that
-                          run's
+                          Only stop value, stoppers, budgets, policy.schedule and log periods may
+                          differ from that run's
 {run flags}
 {progress flags}
 {monitor flags}

@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/log.h"
@@ -42,6 +44,25 @@ RunResult MakeRunResult(const SerialResult& serial) {
   return result;
 }
 
+bool HasSchedule(const ExperimentConfig& config, absl::string_view field) {
+  return absl::c_any_of(config.policy().schedule(), [&](const FieldScheduleConfig& schedule) {
+    return schedule.field() == field;
+  });
+}
+
+// Schedules may differ, since their values are set anew in each round. A field without one would
+// keep the value that its last schedule has left in the state of the run.
+absl::Status CheckSameButSchedules(ExperimentConfig saved, const ExperimentConfig& config) {
+  for (const FieldScheduleConfig& schedule : saved.policy().schedule()) {
+    if (HasSchedule(config, schedule.field())) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the run to resume has a schedule of '", schedule.field(),
+        "', and the config has none: write one into policy.schedule, such as type \"constant\""));
+  }
+  *saved.mutable_policy()->mutable_schedule() = config.policy().schedule();
+  return CheckSameExperiment(saved, config);
+}
+
 }  // namespace
 
 absl::StatusOr<ExperimentConfig> LoadRunConfig(absl::string_view text, const std::string& source,
@@ -67,7 +88,7 @@ absl::StatusOr<std::unique_ptr<SerialRun>> SerialRun::Reopen(const ExperimentCon
   if (point.has_value()) {
     DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
                           ConfigOfCheckpoint(point->checkpoint.info()));
-    DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config));
+    DING_RETURN_IF_ERROR(CheckSameButSchedules(saved, config));
     logs = LogsOfCheckpoint(point->checkpoint.info());
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,

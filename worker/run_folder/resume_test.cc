@@ -575,6 +575,33 @@ TEST_F(ResumeTest, AnotherConfigIsRefusedWithEveryDifference) {
   EXPECT_THAT(Output(), HasSubstr("\"stop\":true"));
 }
 
+TEST_F(ResumeTest, SchedulesMayChangeButNotVanish) {
+  const auto rates = [&](absl::string_view rate) {
+    return absl::StrCat(
+        "--set=policy.schedule=[{field:'learning_rate' type:'constant' steps:1 start:", rate, "}]");
+  };
+  const auto last_rate = [&] {
+    std::string last;
+    for (const std::string& line : Csv("run")) {
+      if (absl::StrContains(line, "/cur_lr_avg,")) last = line.substr(line.rfind(',') + 1);
+    }
+    return std::stod(last);
+  };
+  std::vector<std::string> args = Fresh("run");
+  args.push_back(rates("0.002"));
+  ASSERT_EQ(Run(args), 0) << Output();
+  EXPECT_NEAR(last_rate(), 0.002, 1e-9);
+  args.insert(args.end(), {"--resume", "--max_train_iter=700"});
+  args[args.size() - 3] = rates("0.003");
+  ASSERT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("resuming at env step"));
+  EXPECT_NEAR(last_rate(), 0.003, 1e-9);
+  args.erase(args.end() - 3);
+  EXPECT_EQ(Run(args), 1);
+  EXPECT_THAT(Output(), HasSubstr("the run to resume has a schedule of 'learning_rate', and the "
+                                  "config has none"));
+}
+
 TEST_F(ResumeTest, APointOfAnotherVersionIsRefused) {
   ASSERT_EQ(Run(Fresh("run")), 0) << Output();
   for (const std::string& name : List(Path("run/ckpt"))) {
