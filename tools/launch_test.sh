@@ -1,25 +1,10 @@
 #!/usr/bin/env bash
 # A cluster of three nodes on this machine (slurmctld and three slurmd -N), and one run that goes through all that can happen to a job.
-# Where Slurm is missing, the test is left out with a sentence, unless DING_TEST_SLURM=1 asks for it. Nothing of it is seen outside:
-# it has processes and a network of its own, which end with it.
 set -euo pipefail
 
-if [ "${1:-}" != inside ]; then
-  for program in sbatch slurmctld slurmd munged redis-server; do
-    PATH=$PATH:/usr/sbin command -v $program >/dev/null && continue
-    if [ "${DING_TEST_SLURM-}" = 1 ]; then
-      echo "launch_test cannot run: $program is missing; run tools/setup slurm redis" >&2
-      exit 1
-    fi
-    echo "left out: $program is missing, and DING_TEST_SLURM=1 does not ask for it (tools/setup slurm redis)"
-    exit 0
-  done
-  as_root=(--user --map-root-user)
-  [ "$(id -u)" != 0 ] || as_root=()
-  exec unshare "${as_root[@]}" --net --mount --pid --fork --kill-child -- "$0" inside
-fi
+. tools/slurm_cluster.sh
+[ "${1:-}" = inside ] || enter_namespaces redis redis-server
 
-export PATH=$PATH:/usr/sbin
 config=$PWD/worker/configs/cartpole_dqn_soak.textproto
 launch=("$PWD/tools/launch" "--program=$PWD/worker/parallel" --nodes=2 --collectors=2 --slurm "$config" --set=system.max_seconds=0)
 place=$(mktemp -d /tmp/ding_launch.XXXXXX)  # Sockets need short names.
@@ -41,14 +26,6 @@ refused() {
   if "$@" >out 2>&1; then fail "'$*' was not refused:" "$(cat out)"; fi
   grep -qF -- "$message" out || fail "'$*' was refused with:" "$(cat out)"
 }
-# wait_until SECONDS EXPRESSION
-wait_until() {
-  local end=$((SECONDS + $1))
-  until eval "$2"; do
-    [ $SECONDS -lt $end ] || fail "not within $1 s: $2"
-    sleep 0.3
-  done
-}
 
 # ---- without a cluster
 
@@ -65,48 +42,7 @@ refused "is '1 GB', expected a size" "${launch[@]}" --redis_memory='1 GB' --dry_
 
 # ---- a cluster
 
-mount -t proc proc /proc
-ip link set dev lo up
-ip link add eth0 type veth peer name eth1
-ip addr add 10.7.0.1/24 dev eth0
-ip link set dev eth0 up
-mkdir cluster cluster/state cluster/n1 cluster/n2 cluster/n3
-host=$(hostname)
-export SLURM_CONF=$place/cluster/slurm.conf
-# cred_expire and KillWait: a job that is requeued waits so long.
-cat >"$SLURM_CONF" <<END
-ClusterName=test
-SlurmctldHost=$host(10.7.0.1)
-SlurmctldPort=17000
-AuthType=auth/munge
-AuthInfo=socket=$place/cluster/munge,cred_expire=5
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SlurmUser=root
-SlurmctldPidFile=$place/cluster/slurmctld.pid
-SlurmdPidFile=$place/cluster/%n.pid
-SlurmdSpoolDir=$place/cluster/%n
-StateSaveLocation=$place/cluster/state
-SlurmctldLogFile=$place/cluster/slurmctld.log
-SlurmdLogFile=$place/cluster/%n.log
-SlurmdParameters=config_overrides
-SchedulerParameters=sched_interval=1
-SlurmdTimeout=4
-KillWait=15
-ReturnToService=2
-MailProg=/bin/true
-NodeName=n[1-3] NodeHostname=$host NodeAddr=10.7.0.1 Port=[17001-17003] CPUs=4 RealMemory=4000
-PartitionName=main Nodes=ALL Default=YES State=UP
-END
-head -c 1024 /dev/urandom >cluster/key
-chmod 600 cluster/key
-munged --force --socket=cluster/munge --key-file=cluster/key --pid-file="$place/cluster/munged.pid" --log-file="$place/cluster/munged.log" \
-  --seed-file="$place/cluster/seed"
-slurmctld -c
-for node in n1 n2 n3; do slurmd -N $node; done
-wait_until 30 '[ "$(sinfo -h -o "%D %t" 2>/dev/null)" = "3 idle" ]'
+start_cluster 3 4
 
 refused 'Its partitions: main' "${launch[@]}" --partition=nowhere --exp_dir="$run"
 refused 'Slurm refuses the job' "${launch[@]}" --cpus=3 --collectors=9 --exp_dir="$run"

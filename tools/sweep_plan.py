@@ -13,6 +13,8 @@ from programs import ROOT, build_trainer
 PROTO = os.path.join(ROOT, "tools", "sweep.proto")
 # Combinations of a grid. Each is a trial in the storage.
 MAX_TRIALS = 10_000
+# How often PBT draws a value anew rather than near the old one.
+DRAW_ANEW = 0.25
 
 
 def read_message(path):
@@ -86,6 +88,33 @@ class Parameter:
         suggest = trial.suggest_int if self.whole else trial.suggest_float
         return suggest(self.path, self.low, self.high, log=self.log)
 
+    def perturbed(self, value, factor, rng):
+        """Another value near this one, or drawn anew."""
+        place = self.values.index(value) if self.values else None
+        if rng.random() < DRAW_ANEW:
+            if self.values:
+                return rng.choice(self.values[:place] + self.values[place + 1 :])
+            low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+            drawn = rng.uniform(low, high)
+            return min(max(math.exp(drawn) if self.log else drawn, self.low), self.high)
+        if self.values:
+            return rng.choice([self.values[i] for i in (place - 1, place + 1) if 0 <= i < len(self.values)])
+        near = [min(max(value * times, self.low), self.high) for times in (factor, 1 / factor)]
+        return rng.choice([other for other in near if other != value] or [rng.uniform(self.low, self.high)])
+
+    def check_perturbed(self, where):
+        """Refuses what PBT cannot change."""
+        where = f"{where}: parameter '{self.path}'"
+        if not re.fullmatch("[a-z_]+", self.path):
+            raise Refused(f'{where} is no field of policy.schedule, which PBT writes; write a name without its path: path: "learning_rate"')
+        if self.whole:
+            raise Refused(f"{where} has integers, which PBT cannot change; write range")
+        if len(self.values) == 1:
+            raise Refused(f"{where} has one value, which PBT cannot change; write two or more, or a range")
+        for value in self.values:
+            if not re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
+                raise Refused(f"{where} has the value '{value}', but PBT changes numbers only; leave the parameter out")
+
     def grid(self, where):
         if self.values:
             return self.values
@@ -123,9 +152,12 @@ class Plan:
         if not self.parameters:
             raise Refused(f"'{path}' has no parameter; write parameter {{ path: \"policy.learn.batch_size\" value: [\"32\", \"64\"] }}")
         paths = [parameter.path for parameter in self.parameters]
+        parameters = dict(zip(paths, self.parameters))
         for name in paths:
             if paths.count(name) > 1:
                 raise Refused(f"'{path}' has two parameters '{name}'; write one")
+            if self.method != "GRID" and parameters[name].points:
+                raise Refused(f"'{path}': parameter '{name}' has points, which only a grid has; leave them out, or write method: GRID")
         if not 1 <= message.seeds <= 1000:
             raise Refused(f"'{path}': seeds is {message.seeds}; write 1 to 1000: seeds: 3")
         self.grid = []
@@ -140,7 +172,31 @@ class Plan:
         if not 1 <= self.trials <= MAX_TRIALS:
             example = "fewer points" if self.method == "GRID" else "trials: 30"
             raise Refused(f"'{path}' has {self.trials} trials; write 1 to {MAX_TRIALS}: {example}")
+        if message.HasField("max_seconds") and message.max_seconds < 1:
+            raise Refused(f"'{path}': max_seconds is {message.max_seconds}; write 1 or more: max_seconds: 3600")
         self.budget, self.rungs = self.read_rungs()
+        self.pbt = self.method == "PBT"
+        self.seeds = 1 if self.pbt else message.seeds
+        if self.pbt:
+            self.check_pbt()
+        elif message.HasField("pbt"):
+            raise Refused(f"'{path}' has pbt and method: {self.method}; write method: PBT, or leave out pbt")
+
+    def check_pbt(self):
+        """Refuses what population-based training cannot have."""
+        message, where = self.message, f"'{self.path}'"
+        if message.HasField("halving"):
+            raise Refused(f"{where} has halving and method: PBT, which ends no run early; leave out one of them")
+        if message.HasField("seeds"):
+            raise Refused(f"{where} has seeds, but each member of PBT has one seed, its number; leave out seeds")
+        if self.trials < 2:
+            raise Refused(f"{where} has {self.trials} trials, but PBT compares its members; write 2 or more: trials: 8")
+        if message.pbt.factor <= 1:
+            raise Refused(f"{where}: factor is {message.pbt.factor:g}; write a number above 1: pbt {{ factor: 1.25 }}")
+        if self.config.endswith("_parallel.textproto"):
+            raise Refused(f"{where}: config is '{message.config}', but PBT needs a serial run; write the config of one")
+        for parameter in self.parameters:
+            parameter.check_perturbed(where)
 
     def beside(self, name):
         return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.path)), name))
@@ -154,6 +210,16 @@ class Plan:
         last = getattr(message, given[0]) if given else None
         if given and last < 1:
             raise Refused(f"'{self.path}': {given[0]} is {last}; write 1 or more")
+        if message.method == message.PBT:
+            interval = message.pbt.interval
+            if not given:
+                raise Refused(f"'{self.path}' has method: PBT, which needs the budget of each member; write max_env_step: 100000")
+            if not 1 <= interval < last:
+                raise Refused(
+                    f"'{self.path}' has pbt {{ interval: {interval} }} with {given[0]}: {last}; "
+                    f"write 1 to less than {last}: pbt {{ interval: {max(1, last // 10)} }}"
+                )
+            return given[0], [*range(interval, last, interval), last]
         if not message.HasField("halving"):
             return (given[0] if given else ""), [last]
         halving = message.halving
@@ -187,6 +253,17 @@ class Plan:
         # Without where its defaults come from, which changes nothing.
         return re.sub(r"  # default of [^\n]*", "", done.stdout)
 
+    def schedule(self, intervals):
+        """The setting that gives the parameters these values, interval by interval."""
+        unit = "TRAIN_ITER" if self.budget == "max_train_iter" else "ENV_STEP"
+        steps = [end - begin for begin, end in zip([0, *self.rungs], self.rungs)]
+        phases = [
+            f'{{field: "{path}" type: "constant" unit: {unit} start: {values[path]} steps: {length}}}'
+            for values, length in zip(intervals, steps)
+            for path in values
+        ]
+        return {"policy.schedule": f"[{', '.join(phases)}]"}
+
     def flags(self, settings, budget=None):
         settings = [*self.message.set, *(f"{path}={value}" for path, value in settings.items())]
         return [f"--set={setting}" for setting in settings] + ([f"--{self.budget}={budget}"] if budget else [])
@@ -198,7 +275,9 @@ class Plan:
             config = self.resolved(trainer, {})
         except RuntimeError as error:
             raise Refused(f"'{self.path}': the config cannot be run with the fixed values: {error}") from None
-        for parameter in self.parameters:
+        if self.pbt and re.search(r"^  schedule {", config, re.MULTILINE):
+            raise Refused(f"'{self.path}': the config has policy.schedule, which PBT writes; leave it out of the config")
+        for parameter in [] if self.pbt else self.parameters:
             for value in parameter.ends():
                 try:
                     self.resolved(trainer, {parameter.path: value})

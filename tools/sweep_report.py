@@ -45,6 +45,7 @@ def result(plan, trials, remarks, shares):
     rows = []
     for trial in trials:
         rung, values = trial.last_rung()
+        intervals = [{**begun, "score": scores.get(0)} for begun, scores in zip(trial.intervals, trial.values)]
         rows.append(
             {
                 "trial": trial.number,
@@ -52,10 +53,11 @@ def result(plan, trials, remarks, shares):
                 "settings": trial.settings,
                 "budget": plan.rungs[rung],
                 "values": values,
-                "score": score(values) if len(values) == plan.message.seeds else None,
-                "interval": interval(values) if len(values) == plan.message.seeds else None,
+                "score": score(values) if len(values) == plan.seeds else None,
+                "interval": interval(values) if len(values) == plan.seeds else None,
                 "reason": trial.reason,
                 "folder": trial.folder,
+                **({"intervals": intervals} if plan.pbt else {}),
             }
         )
     order = ["complete", "pruned", "running", "failed"]
