@@ -37,8 +37,11 @@
 #include "ding_worker/coordinator/core/events.pb.h"
 #include "ding_worker/coordinator/core/run_driver.h"
 #include "ding_worker/coordinator/core/run_state.h"
+#include "ding_worker/coordinator/core/timed_sender.h"
+#include "ding_worker/coordinator/state/worker_roster.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {
@@ -46,7 +49,9 @@ namespace {
 
 using internal_coordinator::RunDriver;
 using internal_coordinator::StatusOf;
+using internal_coordinator::TimedSender;
 using internal_coordinator::TimeToNextEvent;
+using internal_coordinator::Worker;
 
 // The time between two attempts to write a journal, if the first one failed.
 constexpr absl::Duration kWriteRetry = absl::Milliseconds(20);
@@ -67,7 +72,7 @@ class CoordinatorImpl : public Coordinator {
                   std::unique_ptr<UsedDataRemover> remover)
       : clock_(deps.clock),
         remover_(std::move(remover)),
-        sender_(parts.sender),
+        sender_(std::exchange(parts.sender, &sender_), deps.clock),
         driver_(options, std::move(parts), deps.clock->MonotonicNanos()) {}
   ~CoordinatorImpl() override;
 
@@ -94,6 +99,7 @@ class CoordinatorImpl : public Coordinator {
   int32_t incarnation() const override { return driver_.state().incarnation; }
   RunStatus status() const override;
   Counters counters() const override;
+  StageTimes stage_times() const override { return sender_.stage_times(); }
 
  private:
   void Post(Job job) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -126,7 +132,6 @@ class CoordinatorImpl : public Coordinator {
 
   const Clock* const clock_;
   const std::unique_ptr<UsedDataRemover> remover_;
-  CoordinatorSender* const sender_;
   std::thread thread_;
 
   Mutex close_mutex_;  // held by Close()
@@ -140,6 +145,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
 
   // These belong to the coordinator's thread. A question sets the driver's clock.
+  mutable TimedSender sender_;
   mutable RunDriver driver_;
   Deadline timer_ = Deadline::Never();  // when the next timer event is due
   bool started_ = false;
@@ -282,6 +288,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
   event.mutable_lost()->set_code(static_cast<int>(why.code()));
   event.mutable_lost()->set_why(std::string(why.message()));
   PostEvent(std::move(event));
+  Post({[this, worker] { sender_.ForgetWorker(worker); }});
 }
 
 void CoordinatorImpl::PostEvent(Event event) {
@@ -300,12 +307,16 @@ void CoordinatorImpl::Handle(uint32_t worker, WorkerMessage message, Done done) 
   Event event;
   event.set_worker(worker);
   event.mutable_message()->Swap(&message);
-  Post({[this, event = std::move(event), done = std::move(done)]() mutable {
-    const RunDriver::Result result = driver_.Apply(clock_->MonotonicNanos(), &event);
+  Post({[this, event = std::move(event), done = std::move(done),
+         begun = clock_->MonotonicNanos()]() mutable {
     const uint32_t worker = event.worker();
-    Done annotated = [worker, done = std::move(done)](const absl::Status& status) {
+    const Worker* const sender = driver_.state().workers.Find(worker);
+    const std::function<void()> measure = sender_.Measure(event.message(), sender, begun);
+    Done annotated = [worker, measure, done = std::move(done)](const absl::Status& status) {
+      if (status.ok()) measure();
       done(Annotate(status, absl::StrCat("worker ", worker)));
     };
+    const RunDriver::Result result = driver_.Apply(clock_->MonotonicNanos(), &event);
     if (result.waits) {
       held_[worker] = std::move(annotated);
     } else {
@@ -328,7 +339,7 @@ void CoordinatorImpl::Answer(uint32_t worker, const WorkerMessage& message, cons
     *answer.mutable_operator_reply() = Operate(message.operator_request());
   }
   const auto send = [this, worker, answer = std::move(answer), done] {
-    sender_->Send(worker, answer);
+    sender_.Send(worker, answer);
     done(absl::OkStatus());
   };
   if (pauses) {
@@ -359,6 +370,10 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
 
 RunStatus CoordinatorImpl::FullStatus() const {
   RunStatus status = StatusOf(driver_.state());
+  for (WorkerStatus& worker : *status.mutable_worker()) {
+    const std::optional<absl::Duration> left = sender_.LeaseLeft(worker.worker());
+    if (left.has_value()) worker.set_lease_seconds_left(absl::ToDoubleSeconds(*left));
+  }
   if (!driver_.paused().ok()) {
     status.add_warning(absl::StrCat("the run pauses, because its journal cannot be written: ",
                                     driver_.paused().message()));

@@ -76,6 +76,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/stopper_registry.h"
 #include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
@@ -238,6 +239,12 @@ class Coordinator : public WorkerHandler {
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;
+
+  // The time from a message of a worker to the end of what it asks for, with all waiting: of "push"
+  // to the acknowledgement of the data, of "sample" to the answer to the demand, of "publish" to
+  // the policy's way to the collectors. And how long tasks of collectors took that have a result:
+  // "collect_task" and "evaluate".
+  virtual StageTimes stage_times() const { return {}; }
 };
 
 }  // namespace ding

@@ -30,6 +30,7 @@
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/policy_defaults.h"
 #include "ding_worker/worker/config/run_budget.h"
@@ -258,8 +259,8 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline
   options.interrupted = [] { return IsInterrupted() || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunMonitor> monitor, StartRunMonitor());
   if (monitor != nullptr) {
-    options.show = [&monitor](const RunStatus& status) {
-      if (monitor->Due()) monitor->Show(status, {});
+    options.show = [&monitor](const RunStatus& status, const StageTimes& stages) {
+      if (monitor->Due()) monitor->Show(status, stages);
     };
   }
   deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
@@ -288,6 +289,15 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   options.interrupted = IsInterrupted;
   options.may_rejoin = SupervisorLives;
   if (FLAGS_role != "aggregator") {
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunMonitor> monitor, StartRunMonitor());
+    if (monitor != nullptr) {
+      options.show = [&monitor](const std::string& run, const StageTimes& stages) {
+        if (!monitor->Due()) return;
+        RunStatus status;
+        status.set_run(run);
+        monitor->Show(status, stages);
+      };
+    }
     return RunParallelWorker(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER, options,
                              transport);
   }
@@ -322,10 +332,10 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     return absl::InvalidArgumentError(
         absl::StrCat("--gpus is ", FLAGS_gpus, ", expected at least 0"));
   }
-  if (works && !RunMonitorArgument().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        RunMonitorArgument(), " is for the coordinator, which knows the whole run: expected no ",
-        "such flag for a ", FLAGS_role));
+  if (FLAGS_role == "aggregator" && !RunMonitorArgument().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(RunMonitorArgument(), " is for the coordinator, collectors and learners: an ",
+                     "aggregator measures no stages"));
   }
   if (FLAGS_role == "coordinator" && FLAGS_gpus > 0) {
     return absl::InvalidArgumentError(

@@ -15,6 +15,8 @@
 namespace ding {
 namespace {
 
+enum Stage { kCollect, kPush, kEvaluate };
+
 TaskGameResult ResultOf(double episode_return) {
   if (episode_return == 0) return TaskGameResult::DRAWS;
   return episode_return > 0 ? TaskGameResult::WINS : TaskGameResult::LOSSES;
@@ -99,6 +101,7 @@ absl::StatusOr<CollectorFinishInfo> BaseCommCollector::Collect(const CollectorTa
     if (!slave_.TaskStatus().ok()) running_->Close();
   }
   absl::Status status = slave_.Started();
+  collects_since_ = stages_.Now();
   if (status.ok()) {
     status = CallUser("the collector", [&] { return made->collector()->Run(); });
   }
@@ -108,6 +111,7 @@ absl::StatusOr<CollectorFinishInfo> BaseCommCollector::Collect(const CollectorTa
   }
   if (!slave_.TaskStatus().ok() && absl::IsCancelled(status)) status = absl::OkStatus();
   DING_RETURN_IF_ERROR(status);
+  if (task.eval_flag()) stages_.AddSince(kEvaluate, collects_since_);
   return made->collector()->GetFinishInfo();
 }
 
@@ -140,6 +144,8 @@ absl::StatusOr<PolicyUpdate> BaseCommCollector::GetPolicyUpdateInfo(const Policy
 absl::Status BaseCommCollector::SendData(const SegmentBatch& data,
                                          const CollectorProgress& progress) {
   DING_RETURN_IF_ERROR(slave_.TaskStatus());
+  stages_.AddSince(kCollect, collects_since_);
+  const int64_t began = stages_.Now();
   const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
   DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
   // Without items only the progress is new. The chunk is not stored: no learner would read it, and
@@ -153,6 +159,8 @@ absl::Status BaseCommCollector::SendData(const SegmentBatch& data,
     const absl::Status removed = CallUser("DropStepData()", [&] { return DropStepData(chunk); });
     if (!removed.ok()) DING_LOG(WARNING) << removed.message();
   }
+  stages_.AddSince(kPush, began);
+  collects_since_ = stages_.Now();
   return sent;
 }
 

@@ -45,6 +45,7 @@
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
+#include "ding_worker/metrics/time_histogram.h"
 
 namespace ding {
 
@@ -75,6 +76,10 @@ class BaseCommCollector : public CollectorLink {
   virtual absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
   virtual void Close();
+
+  // How long it took to "collect" the rows of each chunk, to "push" it (into the store, and until
+  // its announcement may be sent), and to "evaluate". Any thread may call it.
+  StageTimes stage_times() const { return stages_.times(); }
 
  protected:
   // Makes the collector of a task, which sends and gets by `link`.
@@ -120,7 +125,9 @@ class BaseCommCollector : public CollectorLink {
   const TaskCollectorFactory factory_;
   const absl::Duration retry_;
   CollectorSlave slave_;
+  StageTimer stages_{{"collect", "push", "evaluate"}, Clock::Real()};
   // Only the task's thread uses these.
+  int64_t collects_since_ = 0;  // by stages_
   ItemSequences sequences_;
   uint32_t chunks_ = 0;         // the number of stored chunks
   std::string read_bytes_;      // memory for reading, used again

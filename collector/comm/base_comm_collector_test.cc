@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -208,6 +209,30 @@ TEST_F(BaseCommCollectorTest, StoresThenAnnouncesThenReports) {
   EXPECT_EQ(HearTask().sequences.front(), 21u) << "numbers are of the worker";
   coordinator_.EndRun("over");
   EXPECT_EQ(End().value().reason(), "over");
+}
+
+TEST_F(BaseCommCollectorTest, StagesAreMeasured) {
+  constexpr int64_t kCollecting = 20'000'000;  // nanoseconds
+  RunScript([](CollectorLink* link, const auto&) {
+    absl::SleepFor(absl::Nanoseconds(kCollecting));
+    return SendRows(link, 3);
+  });
+  coordinator_.StartCollector("a");
+  HearTask();
+  CoordinatorMessage evaluation;
+  evaluation.mutable_start_task()->mutable_collector()->set_task_id("b");
+  evaluation.mutable_start_task()->mutable_collector()->set_eval_flag(true);
+  coordinator_.Send(evaluation);
+  HearTask();
+  coordinator_.EndRun("over");
+  EXPECT_THAT(End(), IsOk());
+  std::vector<std::string> passes;
+  for (const auto& [name, times] : collector_->stage_times()) {
+    passes.push_back(absl::StrCat(
+        name, " ", std::accumulate(times.counts().begin(), times.counts().end(), int64_t{0})));
+    EXPECT_GE(times.nanos(), name == "push" ? 1 : kCollecting) << name;
+  }
+  EXPECT_THAT(passes, ElementsAre("collect 6", "push 6", "evaluate 1"));
 }
 
 TEST_F(BaseCommCollectorTest, PausesForAFullOrMissingStoreAndLosesNothing) {

@@ -25,6 +25,7 @@ CORE_DEPS = [
     "//interaction/control",
     "//learner:interface",
     "//learner:learner_registry",
+    "//metrics",
     "//replay_buffer:buffer",
     "//replay_buffer:used_data_remover",
 ]

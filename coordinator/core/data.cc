@@ -49,19 +49,22 @@ absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequence
 }
 
 // Checks the train iterations at which rows were collected, if the items have them: none may be
-// beyond `newest`, the highest one of a published policy.
-absl::Status CheckCollectIters(const Batch& items, int64_t newest) {
+// beyond `newest`, the highest one of a published policy. Returns the highest one; -1 if there is
+// none.
+absl::StatusOr<int64_t> NewestCollectIter(const Batch& items, int64_t newest) {
   const std::optional<int> field = items.spec().Find(kColumnCollectIter);
   const bool is_number = field.has_value() && items.spec().field(*field).dtype == DType::kInt64 &&
                          items.spec().field(*field).shape.empty();
-  if (!is_number) return absl::OkStatus();
+  int64_t highest = -1;
+  if (!is_number) return highest;
   for (const int64_t iter : items.column<int64_t>(*field)) {
+    highest = std::max(highest, iter);
     if (iter >= -1 && iter <= newest) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("a row that was collected at train iteration ", iter, ", expected -1 to ",
                      newest, ", the iteration of the newest published policy"));
   }
-  return absl::OkStatus();
+  return highest;
 }
 
 // Decodes the items of a message, and checks all that can be checked without the state of the run.
@@ -130,7 +133,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(RunState* run, Worker* sen
   DING_RETURN_IF_ERROR(CheckPace(*run, *task, task->rows + announced.rows_of_items));
   if (!chunks.empty()) {
     const int64_t newest = NewestIter(*run, task->collector().policy_id());
-    DING_RETURN_IF_ERROR(CheckCollectIters(announced.items.rows, newest));
+    DING_ASSIGN_OR_RETURN(task->acting_iter, NewestCollectIter(announced.items.rows, newest));
     sender->newest_chunk = chunks.back();
   }
   CountSteps(run, data.progress().cur_step(), task->rows, task);

@@ -80,6 +80,17 @@ absl::StatusOr<std::string> DrainNamed(RunState* run, const std::string& name) {
                    ", expected a collector"));
 }
 
+// For a collector: the train iterations from the policy that it acts by to the newest version. For
+// a learner: those from the policies of the rows that it drew last to its own, in the mean.
+std::optional<double> StalenessOf(const RunState& run, const Worker& worker) {
+  if (!worker.task.has_value()) return std::nullopt;
+  const RunningTask& task = *worker.task;
+  if (task.learns()) return task.buffer->staleness();
+  if (task.acting_iter < 0) return std::nullopt;
+  const int64_t newest = run.policies.NewestIter(task.collector().policy_id());
+  return static_cast<double>(std::max<int64_t>(0, newest - task.acting_iter));
+}
+
 }  // namespace
 
 RunStatus StatusOf(const RunState& run) {
@@ -102,6 +113,14 @@ RunStatus StatusOf(const RunState& run) {
   for (const std::string& warning : run.warnings) status.add_warning(warning);
   for (const auto& [kind, why] : run.unmet) status.add_warning(why);
   run.workers.FillStatus(run.now(), &status);
+  for (WorkerStatus& worker : *status.mutable_worker()) {
+    const std::optional<double> staleness = StalenessOf(run, *run.workers.Find(worker.worker()));
+    if (!staleness.has_value()) continue;
+    worker.set_staleness_iterations(*staleness);
+    for (WorkerStatus& member : *worker.mutable_member()) {
+      member.set_staleness_iterations(*staleness);
+    }
+  }
   for (const auto& [id, buffer] : run.buffers) buffer->FillStatus(status.add_buffer());
   return status;
 }

@@ -154,6 +154,7 @@ void Begin(RunState* run, StartTask start, std::shared_ptr<TaskBuffer> buffer, W
   RunningTask task;
   task.start = std::move(start);
   task.start_nanos = task.progress_nanos = run->now();
+  if (task.collector().has_policy()) task.acting_iter = task.collector().policy().train_iter();
   task.buffer = std::move(buffer);
   if (task.collects()) task.buffer->AddCollecting(1);
   CoordinatorMessage message;

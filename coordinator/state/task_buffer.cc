@@ -305,7 +305,7 @@ void TaskBuffer::FillStatus(BufferStatus* status) const {
   status->set_chunks(chunks_.stored());
   if (limits_.replay_ratio.has_value()) status->set_replay_ratio(limiter_->ratio());
   if (chunks_.marked() > 0) status->set_bad_chunks(chunks_.marked());
-  status->set_staleness_iterations(staleness_);
+  if (staleness_.has_value()) status->set_staleness_iterations(*staleness_);
   if (has_rounds()) status->set_too_old_count(rows_too_old_);
 }
 

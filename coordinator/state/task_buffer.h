@@ -140,6 +140,9 @@ class TaskBuffer {
   absl::StatusOr<LearnerData> DrawFirst(bool whole = false);
   // The number of rows that were left out because they were too old, since this coordinator began.
   int64_t rows_too_old() const { return rows_too_old_; }
+  // The mean number of train iterations since the rows drawn last were collected; nullopt: no rows
+  // were drawn.
+  std::optional<double> staleness() const { return staleness_; }
 
   // Notes that the buffer has removed these items.
   void Removed(const RemovedItems& removed);
@@ -171,7 +174,7 @@ class TaskBuffer {
   int64_t rows_removed_ = 0;
   int64_t rows_too_old_ = 0;
   BufferChunks chunks_;
-  double staleness_ = 0;
+  std::optional<double> staleness_;
 };
 
 }  // namespace ding

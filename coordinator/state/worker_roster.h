@@ -44,6 +44,9 @@ struct RunningTask {
   int64_t steps = 0;        // the env steps that a collector claims, or the step of the learner
   int64_t rows = 0;         // how many rows a collecting task has pushed
   bool holds_back = false;  // a collecting task waits until it may continue (TaskBuffer::CheckGoOn)
+  // The train iteration of the policy that it acts by: of the newest rows of a collecting task, or
+  // of the version that an evaluation plays; -1: not known.
+  int64_t acting_iter = -1;
   // The following are for learners.
   int64_t policy_iter = -1;  // the train iteration of the version that it published last
   // The first and the newest train iteration in its messages; -1: there was none.

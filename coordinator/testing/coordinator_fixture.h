@@ -219,7 +219,8 @@ class CoordinatorTest : public testing::Test {
     };
   }
 
-  void Start() {
+  void Start() { Start(&sender_); }
+  void Start(CoordinatorSender* sender) {
     auto commander = SoloCommander::Create(commander_options_, nullptr, deps_).value();
     if (keeps_policies_) commander = std::make_unique<KeepingCommander>(*commander);
     if (prepare_collect_) {
@@ -232,7 +233,7 @@ class CoordinatorTest : public testing::Test {
     parts.check_settings = check_settings_;
     parts.journal = journal_.get();
     parts.delete_key = store_.deleter();
-    parts.sender = &sender_;
+    parts.sender = sender;
     parts.items = items_;
     parts.stoppers = std::move(stoppers_);
     coordinator_ = Coordinator::Create(options_, std::move(parts), deps_).value();

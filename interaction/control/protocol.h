@@ -20,7 +20,7 @@ namespace ding {
 // The major number is raised when an older side could misunderstand a message. The minor number is
 // raised for additions that an older side can ignore.
 inline constexpr int kProtocolMajor = 2;
-inline constexpr int kProtocolMinor = 0;
+inline constexpr int kProtocolMinor = 1;
 
 // The largest Welcome, which has the run's config. A worker that joins accepts no larger message.
 inline constexpr int64_t kMaxWelcomeBytes = int64_t{1} << 20;

@@ -408,6 +408,12 @@ bool Session::has_heard() const {
   return has_heard_;
 }
 
+absl::Duration Session::LeaseLeft() const {
+  MutexLock lock(&mutex_);
+  if (!CurrentStatus().ok()) return absl::ZeroDuration();
+  return lease_ - (LeaseTime() - heard_);
+}
+
 absl::Status Session::status() const {
   MutexLock lock(&mutex_);
   return CurrentStatus();

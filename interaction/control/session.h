@@ -177,6 +177,8 @@ class Session {
 
   // Whether the peer has ever sent something.
   bool has_heard() const;
+  // The time after which the lease runs out if nothing more is heard; zero if the session is over.
+  absl::Duration LeaseLeft() const;
 
   // Sets the lease, at least kMinSessionLease. A joining worker learns it from the other side.
   void set_lease(absl::Duration lease);

@@ -413,6 +413,13 @@ void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
   Enqueue(stuck);  // The handler must not be called here.
 }
 
+std::optional<absl::Duration> WorkerServer::LeaseLeft(uint32_t worker) {
+  MutexLock lock(&mutex_);
+  const auto found = served_.find(worker);
+  if (found == served_.end()) return std::nullopt;
+  return found->second->session->LeaseLeft();
+}
+
 bool WorkerServer::HasWorkers() const {
   return std::any_of(served_.begin(), served_.end(), [](const auto& served) {
     return served.second->hello.role() != Hello::OPERATOR;

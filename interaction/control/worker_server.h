@@ -93,6 +93,9 @@ class WorkerSender {
   // handler's lock, because it neither waits for a worker nor calls the handler. It ignores a
   // worker that is gone (WorkerLost()). A worker that takes no messages is disconnected.
   virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
+  // The time after which the worker is lost if nothing is heard of it; nullopt: not known, as of a
+  // worker that is gone. May be called as Send().
+  virtual std::optional<absl::Duration> LeaseLeft(uint32_t /*worker*/) { return std::nullopt; }
 };
 
 class WorkerServer : public WorkerSender {
@@ -147,6 +150,7 @@ class WorkerServer : public WorkerSender {
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
+  std::optional<absl::Duration> LeaseLeft(uint32_t worker) override;
 
  private:
   struct Peer {

@@ -35,6 +35,8 @@
 namespace ding {
 namespace {
 
+enum Stage { kSample, kLearn, kPublish };
+
 constexpr int kHookPriority = 100;
 // The source says itself that there are no data, by its own timeout.
 constexpr absl::Duration kBeyondDataTimeout = absl::Minutes(1);
@@ -143,8 +145,15 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
     missing_rows += pipeline->source.missing_rows();
     pipeline.reset();
   };
+  std::optional<int64_t> learns_since;
+  const auto note_learned = [this, &learns_since] {
+    if (learns_since.has_value()) stages_.AddSince(kLearn, *learns_since);
+    learns_since.reset();
+  };
   const auto next = [&]() -> absl::StatusOr<std::optional<TrainData>> {
+    note_learned();
     DING_RETURN_IF_ERROR(ShowEvaluations(learner));
+    const int64_t began = stages_.Now();
     while (true) {
       if (grouped && group_.broken()) {
         drop_pipeline();
@@ -166,6 +175,8 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
       if (data.ok() && data->has_value()) {
         (*data)->settings = made->LearnSettings(learner->train_iter(), (*data)->envstep);
         if (recorder_ != nullptr) recorder_->AddBatch(*learner, **data);
+        stages_.AddSince(kSample, began);
+        learns_since = stages_.Now();
       } else {
         group_.Leave();  // Nobody is to wait for this one.
       }
@@ -179,6 +190,7 @@ absl::Status BaseCommLearner::Learn(const LearnerTask& task) {
   };
   const absl::Status status =
       CallUser("the learner", [&] { return learner->Start(next, recover); });
+  note_learned();
   group_.Leave();
   drop_pipeline();
   if (group_.rank() == 0) NoteLastCheckpoint(task.policy_id(), made->SaveProgress(), store_);
@@ -409,6 +421,7 @@ absl::Status BaseCommLearner::EnterGeneration(const FormGroup& form, ILearner* l
 }
 
 absl::Status BaseCommLearner::PublishPolicy(LearnerView* learner) {
+  const StageTimer::Scope publishing(&stages_, kPublish);
   DING_ASSIGN_OR_RETURN(EncodedBatch model, EncodeState([learner](StateWriter* writer) {
                           return learner->policy()->SaveModel(writer);
                         }));

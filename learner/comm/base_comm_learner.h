@@ -58,6 +58,7 @@
 #include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/learner/comm/task_learner.h"
 #include "ding_worker/learner/learner.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -74,6 +75,10 @@ class BaseCommLearner {
   virtual absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
   virtual void Close();
+
+  // How long it took to wait for each batch ("sample"), to "learn" from it, with all hooks, and to
+  // "publish" each version of the policy. Any thread may call it.
+  StageTimes stage_times() const { return stages_.times(); }
 
  protected:
   // Makes the learner of a task. `group` is null unless it learns in a group.
@@ -143,6 +148,7 @@ class BaseCommLearner {
   const TaskLearnerFactory factory_;
   GroupMember group_;
   LearnerSlave slave_;
+  StageTimer stages_{{"sample", "learn", "publish"}, Clock::Real()};
 
   // Only the task's thread uses these.
   uint64_t next_version_ = 1;

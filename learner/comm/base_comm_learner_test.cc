@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,6 +37,7 @@
 #include "ding_worker/learner/comm/task_learner.h"
 #include "ding_worker/learner/testing/comm_learner_test_fixture.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -289,6 +291,22 @@ TEST_F(BaseCommLearnerTest, TellsThatNoRowCanBeRead) {
       [](const WorkerMessage& message) { return !message.learner_info().stalled().empty(); },
       /*chunk=*/99);
   EXPECT_THAT(heard.stalls.back(), HasSubstr("rows that can be read: "));
+}
+
+TEST_F(BaseCommLearnerTest, StagesAreMeasured) {
+  Run();
+  coordinator_.StartLearner("a");
+  ServeTask();
+  coordinator_.EndRun("over");
+  EXPECT_THAT(End(), IsOk());
+  const StageTimes stages = learner_->stage_times();
+  std::vector<std::string> passes;
+  for (const auto& [name, times] : stages) {
+    passes.push_back(absl::StrCat(
+        name, " ", std::accumulate(times.counts().begin(), times.counts().end(), int64_t{0})));
+    EXPECT_GT(times.nanos(), 0);
+  }
+  EXPECT_THAT(passes, ElementsAre("sample 5", "learn 5", "publish 3"));
 }
 
 TEST_F(BaseCommLearnerTest, TheEndOfTheRunSavesACheckpoint) {

@@ -195,13 +195,13 @@ absl::Status Run::Watch() {
   }
   Progress progress(progress_options);
   BestCheckpoints best(config_, data_.folder()->path(), data_.store());
-  options_.show(status);
+  options_.show(status, parts_.coordinator->stage_times());
   RunRates rates(status, /*has_env_steps=*/!IsSupervised(config_), metrics_.get());
   while (!options_.interrupted()) {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     status = parts_.coordinator->status();
     progress.Update(ProgressOf(status));
-    options_.show(status);
+    options_.show(status, parts_.coordinator->stage_times());
     rates.WriteIfDue(status);
     const absl::Status files = data_.FilesStatus();
     if (absl::IsDeadlineExceeded(done) && files.ok()) {

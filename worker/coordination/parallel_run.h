@@ -23,6 +23,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/coordination/parallel_run_folder.h"  // IWYU pragma: export
 #include "ding_worker/worker/experiment.pb.h"
 
@@ -42,7 +43,8 @@ struct ParallelRunOptions {
   // How the progress is shown; start, limits and values are set by the run.
   ProgressOptions progress = ProgressTo(stderr);
   // Called many times a second with the status of the run.
-  std::function<void(const RunStatus&)> show = [](const RunStatus&) {};
+  std::function<void(const RunStatus&, const StageTimes&)> show = [](const RunStatus&,
+                                                                     const StageTimes&) {};
   // Polled: returns whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
   // Called once, when the run begins: from then on `interrupted` is polled.

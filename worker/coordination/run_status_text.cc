@@ -81,9 +81,16 @@ std::string ResourcesText(const WorkerStatus& worker) {
 
 std::string WorkerLine(const std::string& number, const std::string& name,
                        const WorkerStatus& worker) {
-  return absl::StrFormat("%6s  %-14s %-10s %8d  %-27s %-25s %10.0f/s  %s\n", number, name,
+  const std::string lease = worker.has_lease_seconds_left()
+                                ? absl::StrFormat("%.1f s", worker.lease_seconds_left())
+                                : "-";
+  const std::string staleness = worker.has_staleness_iterations()
+                                    ? absl::StrFormat("%.0f", worker.staleness_iterations())
+                                    : "-";
+  return absl::StrFormat("%6s  %-14s %-10s %8d  %-27s %-25s %10.0f/s  %7s  %6s  %s\n", number, name,
                          std::string(RoleName(worker.role())), worker.pid(), ResourcesText(worker),
-                         TaskText(worker), worker.steps_per_second(), TroubleText(worker));
+                         TaskText(worker), worker.steps_per_second(), lease, staleness,
+                         TroubleText(worker));
 }
 
 std::string LeagueText(const LeagueStatus& league) {
@@ -115,6 +122,9 @@ Json WorkerJson(const WorkerStatus& worker) {
   json["draining"] = worker.draining();
   json["alive_seconds"] = worker.alive_seconds();
   json["steps_per_second"] = worker.steps_per_second();
+  json["lease_seconds_left"] =
+      IfKnown(worker.has_lease_seconds_left(), worker.lease_seconds_left());
+  json["staleness"] = IfKnown(worker.has_staleness_iterations(), worker.staleness_iterations());
   json["waits_for"] = IfKnown(!worker.waits_for().empty(), worker.waits_for());
   json["stalled_seconds"] = IfKnown(worker.has_stalled_seconds(), worker.stalled_seconds());
   json["bad_chunks"] = worker.bad_chunks();
@@ -209,9 +219,9 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "  collectors wanted ", status.wanted_collectors());
   }
   absl::StrAppend(&text, status.converged() ? "  converged" : "", "\n");
-  absl::StrAppend(&text,
-                  absl::StrFormat("%6s  %-14s %-10s %8s  %-27s %-25s %12s  %s\n", "worker", "name",
-                                  "role", "pid", "resources", "task", "rate", "waits for"));
+  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-27s %-25s %12s  %7s  %6s  %s\n",
+                                         "worker", "name", "role", "pid", "resources", "task",
+                                         "rate", "lease", "behind", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {
     absl::StrAppend(&text, WorkerLine(absl::StrCat(worker.worker()), worker.name(), worker));
     // Members are numbered by their aggregator, not by the run.

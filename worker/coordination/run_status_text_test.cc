@@ -43,6 +43,8 @@ RunStatus Status() {
   worker->mutable_resources()->set_gpus(2);
   worker->set_task_id("learner_task_0");
   worker->set_steps_per_second(3981.4);
+  worker->set_lease_seconds_left(4.75);
+  worker->set_staleness_iterations(209.6);
   worker = status.add_worker();
   worker->set_worker(2);
   worker->set_name("collector-0");
@@ -72,15 +74,15 @@ TEST(StatusTextTest, HasALineForEachWorkerAndBuffer) {
       "run cartpole-7 for 1:15  env_step 81920  train_iter 4000  policy 400  joined 4  lost 1  "
       "collectors wanted 2\n"
       "worker  name           role            pid  resources                   "
-      "task                              rate  "
+      "task                              rate    lease  behind  "
       "waits for\n"
       "     1  learner-0      learner        4711  8 cpus, 16 GiB, 2 gpus      "
-      "learner_task_0                  3981/s  \n"
+      "learner_task_0                  3981/s    4.8 s     210  \n"
       "     2  collector-0    collector      4712  1.5 cpus, 0.5 GiB           "
-      "collector_task_7, eval             0/s  "
+      "collector_task_7, eval             0/s        -       -  "
       "the buffer: too few draws\n"
       "     3  collector-1    collector         0  -                           "
-      "-                                  0/s  \n"
+      "-                                  0/s        -       -  \n"
       "buffer buffer_0: 1000 rows of 81920 pushed, 256000 drawn, 640 chunks, 3.12 drawn per "
       "row pushed\n");
 }
@@ -107,9 +109,9 @@ TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {
   EXPECT_THAT(FormatRunStatus(status),
               HasSubstr("\n"
                         "     1  aggregator-0   learner        4711  8 cpus, 16 GiB, 2 gpus      "
-                        "learner_task_0                  3981/s  \n"
+                        "learner_task_0                  3981/s    4.8 s     210  \n"
                         "          learner-1    learner        4713  -                           "
-                        "learner_task_0                     0/s  the group\n"
+                        "learner_task_0                     0/s        -       -  the group\n"
                         "     2  collector-0 "));
 }
 
@@ -134,7 +136,7 @@ TEST(StatusTextTest, NamesStallsBadChunksAndWarnings) {
   status.add_warning("collector-7 (worker 9, pid 12) is sent away: it lies");
   const std::string text = FormatRunStatus(status);
   EXPECT_THAT(text, HasSubstr("'data/2/5' for 14s (no progress for 1:15)\n"));
-  EXPECT_THAT(text, HasSubstr("/s  2 bad chunks\n"));
+  EXPECT_THAT(text, HasSubstr("-  2 bad chunks\n"));
   EXPECT_THAT(text, HasSubstr(", 2 bad chunks\n"));
   EXPECT_THAT(text, HasSubstr("\nwarning: collector-7 (worker 9, pid 12) is sent away: it lies\n"));
 }

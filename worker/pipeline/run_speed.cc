@@ -11,21 +11,16 @@ namespace {
 
 constexpr int64_t kWritePeriod = 1'000'000'000;
 constexpr double kSecondsPerNano = 1e-9;
-constexpr absl::string_view kStageNames[RunSpeed::kStages] = {"collect", "learn", "evaluate",
-                                                              "save"};
 
 }  // namespace
+
+RunSpeed::RunSpeed(const Clock* clock)
+    : clock_(clock), timer_({"collect", "learn", "evaluate", "save"}, clock) {}
 
 void RunSpeed::Begin(int64_t env_step, int64_t train_iter) {
   written_nanos_ = clock_->MonotonicNanos();
   env_step_ = env_step;
   train_iter_ = train_iter;
-}
-
-StageTimes RunSpeed::stages() const {
-  StageTimes stages;
-  for (size_t i = 0; i < kStages; ++i) stages.emplace_back(kStageNames[i], times_[i]);
-  return stages;
 }
 
 bool RunSpeed::WriteIfDue(int64_t env_step, int64_t train_iter, MetricSink* metrics) {
@@ -48,9 +43,10 @@ void RunSpeed::Write(int64_t env_step, int64_t train_iter, MetricSink* metrics) 
     write("env_steps_per_second", static_cast<double>(env_step - env_step_) / seconds);
   }
   write("updates_per_second", static_cast<double>(train_iter - train_iter_) / seconds);
-  for (int stage = has_env_steps ? kCollect : kLearn; stage < kStages; ++stage) {
-    write(absl::StrCat(kStageNames[stage], "_seconds"),
-          kSecondsPerNano * static_cast<double>(times_[static_cast<size_t>(stage)].nanos()));
+  const StageTimes stages = timer_.times();
+  for (size_t stage = has_env_steps ? kCollect : kLearn; stage < stages.size(); ++stage) {
+    write(absl::StrCat(stages[stage].first, "_seconds"),
+          kSecondsPerNano * static_cast<double>(stages[stage].second.nanos()));
   }
   written_nanos_ = now;
   env_step_ = env_step;

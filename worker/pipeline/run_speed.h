@@ -23,7 +23,6 @@
 #ifndef DING_WORKER_WORKER_PIPELINE_RUN_SPEED_H_
 #define DING_WORKER_WORKER_PIPELINE_RUN_SPEED_H_
 
-#include <array>
 #include <cstdint>
 
 #include "ding_worker/base/clock.h"
@@ -38,33 +37,24 @@ class RunSpeed {
   static constexpr int kStages = 4;
 
   // Adds the time that it lives to a stage.
-  class Scope {
+  class Scope : public StageTimer::Scope {
    public:
-    Scope(RunSpeed* speed, Stage stage)
-        : speed_(*speed), stage_(stage), begun_(speed->clock_->MonotonicNanos()) {}
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-    ~Scope() { speed_.times_[stage_].Add(speed_.clock_->MonotonicNanos() - begun_); }
-
-   private:
-    RunSpeed& speed_;
-    const Stage stage_;
-    const int64_t begun_;
+    Scope(RunSpeed* speed, Stage stage) : StageTimer::Scope(&speed->timer_, stage) {}
   };
 
-  explicit RunSpeed(const Clock* clock) : clock_(clock) {}
+  explicit RunSpeed(const Clock* clock);
 
   // Sets the counters with which the run begins or is resumed.
   void Begin(int64_t env_step, int64_t train_iter);
-  // How long each pass of each stage took. Call it between the scopes.
-  StageTimes stages() const;
+  // How long each pass of each stage took.
+  StageTimes stages() const { return timer_.times(); }
   // Writes if a second has passed. Returns whether it did. An env_step below 0: the run has none.
   bool WriteIfDue(int64_t env_step, int64_t train_iter, MetricSink* metrics);
   void Write(int64_t env_step, int64_t train_iter, MetricSink* metrics);
 
  private:
   const Clock* const clock_;
-  std::array<TimeHistogram, kStages> times_ = {};
+  StageTimer timer_;
   // The state when it was written last.
   int64_t written_nanos_ = 0;
   int64_t env_step_ = 0;

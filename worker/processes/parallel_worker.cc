@@ -198,6 +198,17 @@ absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker
   return Annotate(end.status(), absl::StrCat(options.name, " has lost the coordinator"));
 }
 
+template <typename Worker>
+absl::Status ShowAndRun(const ParallelWorkerOptions& options, const std::string& run,
+                        Worker* worker) {
+  ParallelWorkerOptions watching = options;
+  watching.interrupted = [&] {
+    options.show(run, worker->stage_times());
+    return options.interrupted();
+  };
+  return RunUntilTheEnd(watching, worker);
+}
+
 // Works for the run of a session that has been welcomed, until the session ends.
 absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, WorkerSession* session) {
   const Welcome& welcome = session->welcome();
@@ -233,7 +244,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
                               folder->Bring(JoinPath(name, kResumeCheckpoint));
                               return make(task, group);
                             }));
-    status = RunUntilTheEnd(options, learner.get());
+    status = ShowAndRun(options, welcome.run(), learner.get());
   } else {
     if (config.system().record_bytes() > 0) {
       DING_RETURN_IF_ERROR(NameRecordedWorker(deps.exp_dir, welcome.worker(), options.name));
@@ -250,7 +261,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
                                 }
                                 return make(task, link);
                               }));
-    status = RunUntilTheEnd(options, collector.get());
+    status = ShowAndRun(options, welcome.run(), collector.get());
   }
   const RunEnd how = !status.ok()            ? RunEnd::kFailed
                      : options.interrupted() ? RunEnd::kInterrupted

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/metrics/time_histogram.h"
 
 namespace ding {
 
@@ -32,6 +33,10 @@ struct ParallelWorkerOptions {
   int gpus = 0;
   // Polled: returns whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
+  // Called again and again, by another thread, with the name of the run and the stages of the
+  // worker (stage_times()). An aggregator does not call it.
+  std::function<void(const std::string& run, const StageTimes& stages)> show =
+      [](const std::string&, const StageTimes&) {};
 };
 
 // Joins the run and works for it until the run ends or the worker is told to leave, which is no

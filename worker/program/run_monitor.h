@@ -21,7 +21,8 @@ class RunMonitor {
   virtual ~RunMonitor() = default;
   // Whether to call Show() again. Cheap.
   virtual bool Due() = 0;
-  // Shows the run from now on as it is in `status`. `stages` is empty if other processes do them.
+  // Shows the run from now on as it is in `status`, of which a worker of a parallel run knows only
+  // the name, and the stages that this process measures.
   virtual void Show(const RunStatus& status, const StageTimes& stages) = 0;
 };
 

@@ -87,17 +87,17 @@ Value IfKnown(bool known, Number value) {
 
 constexpr Metric<RunStatus> kOfRun[] = {
     {"run_seconds", "Seconds that the run takes so far, also before it was resumed.",
-     [](const RunStatus& s) -> Value { return s.elapsed_seconds(); }},
+     [](const RunStatus& s) { return IfKnown(s.has_elapsed_seconds(), s.elapsed_seconds()); }},
     {"env_steps_total", "Env steps of the run.",
-     [](const RunStatus& s) -> Value { return s.envstep(); }},
+     [](const RunStatus& s) { return IfKnown(s.has_envstep(), s.envstep()); }},
     {"train_iterations_total", "Train iterations of the run.",
-     [](const RunStatus& s) -> Value { return s.train_iter(); }},
+     [](const RunStatus& s) { return IfKnown(s.has_train_iter(), s.train_iter()); }},
     {"eval_return", "Mean return of the last evaluation.",
      [](const RunStatus& s) { return IfKnown(s.has_eval_value(), s.eval_value()); }},
     {"best_eval_return", "Highest mean return of an evaluation.",
      [](const RunStatus& s) { return IfKnown(s.has_best_eval_value(), s.best_eval_value()); }},
     {"converged", "Whether the run has reached its stop value.",
-     [](const RunStatus& s) -> Value { return s.converged() ? 1 : 0; }},
+     [](const RunStatus& s) { return IfKnown(s.has_converged(), s.converged()); }},
     {"policy_version", "Version of the policy that collectors get.",
      [](const RunStatus& s) { return IfKnown(s.has_policy_version(), s.policy_version()); }},
     {"workers_joined_total", "Workers that joined the run.",
@@ -117,6 +117,15 @@ constexpr Metric<WorkerStatus> kOfWorker[] = {
      [](const WorkerStatus& w) -> Value { return w.evaluates() ? 1 : 0; }},
     {"worker_draining", "Whether the worker leaves after its task.",
      [](const WorkerStatus& w) -> Value { return w.draining() ? 1 : 0; }},
+    {"worker_lease_seconds_left", "Seconds after which the worker is lost if nothing is heard.",
+     [](const WorkerStatus& w) {
+       return IfKnown(w.has_lease_seconds_left(), w.lease_seconds_left());
+     }},
+    {"worker_staleness_iterations",
+     "Train iterations that the policy of a collector, or the rows of a learner, are behind.",
+     [](const WorkerStatus& w) {
+       return IfKnown(w.has_staleness_iterations(), w.staleness_iterations());
+     }},
     {"worker_stalled_seconds", "Seconds without progress, if they count as a fault.",
      [](const WorkerStatus& w) { return IfKnown(w.has_stalled_seconds(), w.stalled_seconds()); }},
     {"worker_bad_chunks_total", "Chunks of the worker that could not be learned from.",

@@ -39,6 +39,8 @@ RunStatus ParallelStatus() {
   worker->set_name("collector-0");
   worker->set_role(Hello::COLLECTOR);
   worker->set_steps_per_second(1500);
+  worker->set_lease_seconds_left(4.5);
+  worker->set_staleness_iterations(30);
   worker->set_waits_for("buffer_0: too few draws");
   return status;
 }
@@ -67,7 +69,22 @@ TEST(PrometheusTextTest, ParallelRun_CountsWorkersByRoleAndByWhatTheyWaitFor) {
                   HasSubstr("ding_worker_workers_waiting{role=\"collector\",for=\"other\"} 1\n"),
                   HasSubstr("ding_worker_worker_steps_per_second{worker=\"2\",name=\"collector-0\","
                             "role=\"collector\"} 1500\n"),
+                  HasSubstr("# TYPE ding_worker_worker_lease_seconds_left gauge\n"
+                            "ding_worker_worker_lease_seconds_left{worker=\"2\",name="
+                            "\"collector-0\",role=\"collector\"} 4.5\n"),
+                  HasSubstr("# TYPE ding_worker_worker_staleness_iterations gauge\n"
+                            "ding_worker_worker_staleness_iterations{worker=\"2\",name="
+                            "\"collector-0\",role=\"collector\"} 30\n"),
                   HasSubstr("{worker=\"1.0\",name=\"learner-0\"")));
+}
+
+TEST(PrometheusTextTest, Worker_HasItsStagesAndNothingOfTheRun) {
+  RunStatus status;
+  status.set_run("cartpole-7");
+  const std::string text = PrometheusText(status, {{"collect", {}}});
+  EXPECT_THAT(text, AllOf(HasSubstr("run_info{run=\"cartpole-7\"} 1\n"),
+                          HasSubstr("stage_seconds_count{stage=\"collect\"} 0\n"),
+                          Not(HasSubstr("total")), Not(HasSubstr("converged"))));
 }
 
 TEST(PrometheusTextTest, NamesFromOutside_AreEscaped) {

@@ -363,7 +363,11 @@ class OperateTest(unittest.TestCase):
         for name in ('learner-0', 'collector-1', NAME):
             self.browser.wait(f'return {workers}?.includes({json.dumps(name)})', name)
         self.browser.wait(f"return /learner_task_0\\s+\\d/.test({workers})", 'the task and the rate of the learner')
-        self.browser.wait("return document.querySelector('.workers meter')?.value > 0", 'a buffer that fills')
+        self.browser.wait(f"return /collector_task_\\d+\\s[^\\n]*steps\\/s\\s+\\d+\\s+\\d\\.\\d s/.test({workers})", 'staleness and lease of a collector')
+        leases = self.browser.run('''return [...document.querySelectorAll('.workers meter[aria-label*="lease"]')].map((meter) => [meter.value, meter.max])''')
+        self.assertEqual(len(leases), 4, 'a learner and three collectors')
+        self.assertTrue(all(0 < left <= lease == 5 for left, lease in leases), leases)
+        self.browser.wait('''return document.querySelector('.workers meter[aria-label="how full it is"]')?.value > 0''', 'a buffer that fills')
         self.browser.wait("return document.querySelectorAll('.lane circle').length > 3", 'a time line')
         self.assertIsNone(self.browser.run('return window.pwned ?? null'))
         self.assertEqual(self.browser.run("return document.querySelectorAll('#workers script, #workers img').length"), 0)

@@ -46,15 +46,25 @@ function troubleOf(worker) {
   return parts.filter(Boolean).join(', ');
 }
 
-function workerTable(run, status) {
+// Of `lease` seconds; null: it is not known.
+function leaseLeft(left, lease) {
+  if (left === null) return '';
+  const cell = make('span');
+  if (lease !== null) cell.append(make('meter', undefined, {max: lease, low: lease / 3, value: left, 'aria-label': 'what is left of its lease'}));
+  cell.append(`${left.toFixed(1)} s`);
+  return cell;
+}
+
+function workerTable(run, status, lease) {
   const row = (worker, member) => [
     member ? `– ${worker.name}` : worker.name, worker.role, worker.evaluates ? `${worker.task}, evaluates` : worker.task ?? '',
-    `${short(worker.steps_per_second)} ${worker.role === 'learner' ? 'updates' : 'steps'}/s`, ago(worker.alive_seconds),
+    `${short(worker.steps_per_second)} ${worker.role === 'learner' ? 'updates' : 'steps'}/s`,
+    worker.staleness === null ? '' : short(worker.staleness), leaseLeft(worker.lease_seconds_left, lease), ago(worker.alive_seconds),
     ...(state.orders ? [worker.role === 'collector' && !worker.draining ? orderButton(run, 'drain', worker.name) : ''] : []),
     troubleOf(worker),
   ];
   const order = (a, b) => -a.role.localeCompare(b.role) || a.name.localeCompare(b.name, undefined, {numeric: true});
-  const columns = ['worker', 'role', 'task', 'rate', 'alive', ...(state.orders ? [''] : []), 'waits for...'];
+  const columns = ['worker', 'role', 'task', 'rate', 'iterations behind', 'lease left', 'alive', ...(state.orders ? [''] : []), 'waits for...'];
   const rows = status.workers.sort(order).flatMap((worker) => [row(worker, false), ...worker.members.map((member) => row(member, true))]);
   return tableOf('Workers', columns, rows);
 }
@@ -184,7 +194,7 @@ async function workerBox(i) {
     box.append(make('p', parts.join(', '), {class: 'note'}));
     const orders = make('div', undefined, {class: 'orders'});
     if (state.orders) orders.append(...['grow', 'shrink', 'stop'].map((order) => orderButton(i, order)));
-    box.append(orders, workerTable(i, status), make('h3', 'Buffers'), bufferTable(reply));
+    box.append(orders, workerTable(i, status, reply.lease_seconds), make('h3', 'Buffers'), bufferTable(reply));
     for (const warning of status.warnings) box.append(make('p', warning, {class: 'damage'}));
   } else if (!reply.error) {
     const why = status === null ? 'It is being asked.' : run.ended ? run.state : 'It is no parallel run that can be asked.';
