@@ -331,7 +331,7 @@ TEST_F(CommCoordinatorTest, AnotherMajorProtocolVersionIsRefused) {
   hello.mutable_hello()->mutable_version()->set_major(kProtocolMajor + 1);
   EXPECT_THAT(raw->Send(hello.SerializeAsString(), kLong), IsOk());
   EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted,
-                                            HasSubstr("protocol version is 3.0, expected 2.x")));
+                                            HasSubstr("protocol version is 3.1, expected 2.x")));
   EXPECT_EQ(coordinator_.joined(), 0u);
 }
 

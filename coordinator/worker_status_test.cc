@@ -94,7 +94,7 @@ TEST_F(WorkerStatusTest, AnEvaluationKeepsItsVersion) {
   commander_options_.eval_interval = 1;
   StartTraining();
   Publish(1, 10);
-  Handle(kLearner, Info(learner_.task_id(), 10));
+  Advance(absl::Seconds(2));
   Handle(kCollector, Finished(collector_.task_id(), 1));
   ASSERT_TRUE(StatusOf(kCollector).evaluates());
   EXPECT_THAT(Staleness(kCollector), Optional(0.0));
@@ -120,7 +120,7 @@ TEST_F(WorkerStatusTest, ALearnerHasTheStalenessOfItsRows) {
 }
 
 TEST_F(WorkerStatusTest, StagesTakeAsLongAsWorkersWait) {
-  options_.replay_ratio = ReplayRatioLimiter::Options{2, 1000, 0, 2};
+  options_.replay_ratio = ReplayRatioLimiter::Options{3, 1000, 0, 2};
   StartTraining();
   const auto demand = [this](uint64_t sequence) {
     return Demand(learner_.task_id(), sequence, 2, sequence - 1);
@@ -134,6 +134,7 @@ TEST_F(WorkerStatusTest, StagesTakeAsLongAsWorkersWait) {
   coordinator_->Handle(kCollector,
                        Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 2), 2)),
                        [&pushed](const absl::Status&) { pushed.set_value(); });
+  EXPECT_NE(StatusOf(kCollector).waits_for(), "") << "too few draws";
   Advance(absl::Seconds(5));
   EXPECT_THAT(Stages(), Contains(Pair("push", Pair(1, 0))));
   Handle(kLearner, demand(2));

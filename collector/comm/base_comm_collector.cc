@@ -101,7 +101,7 @@ absl::StatusOr<CollectorFinishInfo> BaseCommCollector::Collect(const CollectorTa
     if (!slave_.TaskStatus().ok()) running_->Close();
   }
   absl::Status status = slave_.Started();
-  collects_since_ = stages_.Now();
+  const int64_t began = collects_since_ = stages_.Now();
   if (status.ok()) {
     status = CallUser("the collector", [&] { return made->collector()->Run(); });
   }
@@ -111,7 +111,7 @@ absl::StatusOr<CollectorFinishInfo> BaseCommCollector::Collect(const CollectorTa
   }
   if (!slave_.TaskStatus().ok() && absl::IsCancelled(status)) status = absl::OkStatus();
   DING_RETURN_IF_ERROR(status);
-  if (task.eval_flag()) stages_.AddSince(kEvaluate, collects_since_);
+  if (task.eval_flag()) stages_.AddSince(kEvaluate, began);
   return made->collector()->GetFinishInfo();
 }
 

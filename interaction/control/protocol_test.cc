@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -42,6 +43,21 @@ TEST(ProtocolTest, ParsesValidMessagesAndRefusesOthers) {
   EXPECT_THAT(ParseCoordinatorMessage("\xff\xff"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("from a coordinator: cannot parse 2 bytes as a message")));
+}
+
+// What a coordinator of a later version says beyond what an older `ctl` knows.
+TEST(ProtocolTest, FieldsOfALaterVersionAreLeftOut) {
+  CoordinatorMessage message;
+  WorkerStatus* const worker = message.mutable_run_status()->add_worker();
+  worker->set_name("collector-0");
+  google::protobuf::UnknownFieldSet* const later =
+      worker->GetReflection()->MutableUnknownFields(worker);
+  later->AddFixed64(999, 1);
+  later->AddLengthDelimited(998, "what is this");
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage read,
+                            ParseCoordinatorMessage(message.SerializeAsString()));
+  ASSERT_EQ(read.run_status().worker_size(), 1);
+  EXPECT_EQ(read.run_status().worker(0).name(), "collector-0");
 }
 
 // The 16 MB of empty strings would become half a gigabyte when they are parsed.

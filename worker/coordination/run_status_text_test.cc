@@ -271,6 +271,8 @@ TEST(StatusJsonTest, TheKeysStayAsTheyAre) {
   worker->set_pid(4711);
   worker->set_task_id("learner_task_0");
   worker->set_waits_for("data");
+  worker->set_lease_seconds_left(4.5);
+  worker->set_staleness_iterations(210);
   worker->mutable_resources()->set_cpus(8);
   worker->mutable_resources()->set_memory_bytes(1024);
   worker->add_member()->set_name("learner-0");
@@ -290,10 +292,12 @@ TEST(StatusJsonTest, TheKeysStayAsTheyAre) {
       R"("values":{"loss":0.5},"workers_joined":4,"workers_lost":1,"wanted_collectors":2,)"
       R"("coordinator_pid":4710,"workers":[{"worker":1,"name":"aggregator-0","role":"learner",)"
       R"("pid":4711,"task":"learner_task_0","evaluates":false,"draining":false,)"
-      R"("alive_seconds":0.0,"steps_per_second":0.0,"waits_for":"data","stalled_seconds":null,)"
+      R"("alive_seconds":0.0,"steps_per_second":0.0,"lease_seconds_left":4.5,"staleness":210.0,)"
+      R"("waits_for":"data","stalled_seconds":null,)"
       R"("bad_chunks":0,"cpus":8.0,"memory_bytes":1024,"gpus":0,"members":[{"worker":0,)"
       R"("name":"learner-0","role":"collector","pid":0,"task":null,"evaluates":false,)"
-      R"("draining":false,"alive_seconds":0.0,"steps_per_second":0.0,"waits_for":null,)"
+      R"("draining":false,"alive_seconds":0.0,"steps_per_second":0.0,"lease_seconds_left":null,)"
+      R"("staleness":null,"waits_for":null,)"
       R"("stalled_seconds":null,"bad_chunks":0,"cpus":null,"memory_bytes":null,"gpus":null,)"
       R"("members":[]}]}],"buffers":[{"buffer":"buffer_0","rows":1000,"pushed":81920,)"
       R"("drawn":256000,"removed":0,"too_old":0,"lost":0,"chunks":0,"bad_chunks":0,)"

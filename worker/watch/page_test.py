@@ -363,7 +363,7 @@ class OperateTest(unittest.TestCase):
         for name in ('learner-0', 'collector-1', NAME):
             self.browser.wait(f'return {workers}?.includes({json.dumps(name)})', name)
         self.browser.wait(f"return /learner_task_0\\s+\\d/.test({workers})", 'the task and the rate of the learner')
-        self.browser.wait(f"return /collector_task_\\d+\\s[^\\n]*steps\\/s\\s+\\d+\\s+\\d\\.\\d s/.test({workers})", 'staleness and lease of a collector')
+        self.browser.wait(f"return /collector_task_\\d+\\s[^\\n]*\\/s\\s+\\d+\\s+\\d\\.\\d s/.test({workers})", 'staleness and lease of a collector')
         leases = self.browser.run('''return [...document.querySelectorAll('.workers meter[aria-label*="lease"]')].map((meter) => [meter.value, meter.max])''')
         self.assertEqual(len(leases), 4, 'a learner and three collectors')
         self.assertTrue(all(0 < left <= lease == 5 for left, lease in leases), leases)
@@ -375,6 +375,8 @@ class OperateTest(unittest.TestCase):
             if self.browser.run('return document.documentElement.dataset.theme') != theme:
                 self.browser.press('t')
             self.assertEqual(self.browser.run(CONTRASTS), [], theme)
+            hidden = self.browser.run("return [...document.querySelectorAll('.workers .scroll')].map((box) => box.scrollWidth - box.clientWidth)")
+            self.assertLessEqual(max(hidden), 0, 'all columns are seen')
             self.browser.picture(f'{theme}_workers.png')
         self.browser.resize(390, 800)
         self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), 390)

@@ -58,15 +58,18 @@ function leaseLeft(left, lease) {
 function workerTable(run, status, lease) {
   const row = (worker, member) => [
     member ? `– ${worker.name}` : worker.name, worker.role, worker.evaluates ? `${worker.task}, evaluates` : worker.task ?? '',
-    `${short(worker.steps_per_second)} ${worker.role === 'learner' ? 'updates' : 'steps'}/s`,
-    worker.staleness === null ? '' : short(worker.staleness), leaseLeft(worker.lease_seconds_left, lease), ago(worker.alive_seconds),
+    `${short(worker.steps_per_second)}/s`, worker.staleness === null ? '' : short(worker.staleness),
+    leaseLeft(worker.lease_seconds_left, lease), ago(worker.alive_seconds),
     ...(state.orders ? [worker.role === 'collector' && !worker.draining ? orderButton(run, 'drain', worker.name) : ''] : []),
     troubleOf(worker),
   ];
   const order = (a, b) => -a.role.localeCompare(b.role) || a.name.localeCompare(b.name, undefined, {numeric: true});
-  const columns = ['worker', 'role', 'task', 'rate', 'iterations behind', 'lease left', 'alive', ...(state.orders ? [''] : []), 'waits for...'];
+  const columns = ['worker', 'role', 'task', 'rate', 'behind', 'lease left', 'alive', ...(state.orders ? [''] : []), 'waits for...'];
   const rows = status.workers.sort(order).flatMap((worker) => [row(worker, false), ...worker.members.map((member) => row(member, true))]);
-  return tableOf('Workers', columns, rows);
+  const note = 'Rates: env steps, or train iterations of a learner. Behind: how many train iterations the policy of a collector, or the rows of a learner.';
+  const box = make('div');
+  box.append(tableOf('Workers', columns, rows), make('p', note, {class: 'note'}));
+  return box;
 }
 
 function bufferTable(reply) {
