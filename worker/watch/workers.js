@@ -66,7 +66,7 @@ function workerTable(run, status, lease) {
   const order = (a, b) => -a.role.localeCompare(b.role) || a.name.localeCompare(b.name, undefined, {numeric: true});
   const columns = ['worker', 'role', 'task', 'rate', 'behind', 'lease left', 'alive', ...(state.orders ? [''] : []), 'waits for...'];
   const rows = status.workers.sort(order).flatMap((worker) => [row(worker, false), ...worker.members.map((member) => row(member, true))]);
-  const note = 'Rates: env steps, or train iterations of a learner. Behind: how many train iterations the policy of a collector, or the rows of a learner.';
+  const note = 'Rate: env steps, or train iterations. Behind: train iterations, of a collector\'s policy or of a learner\'s rows.';
   const box = make('div');
   box.append(tableOf('Workers', columns, rows), make('p', note, {class: 'note'}));
   return box;
