@@ -76,7 +76,7 @@ TEST(WorkerSessionTest, RefusesACoordinatorOfAnotherMajorVersion) {
   welcome.mutable_welcome()->mutable_version()->set_major(kProtocolMajor + 1);
   EXPECT_THAT(
       JoinAnswered(welcome.SerializeAsString(), &coordinator),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("protocol version is 3.0")));
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("protocol version is 3.1")));
 }
 
 TEST(WorkerSessionTest, RefusesAnAnswerOtherThanWelcome) {
