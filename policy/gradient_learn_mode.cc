@@ -45,8 +45,18 @@ void TrainState::AddParameters(const std::string& scope, const std::vector<Param
 }
 
 void TrainState::AddNetwork(const std::string& scope, Network* network) {
-  const absl::Span<const ParameterInfo> info = network->parameter_info();
-  AddParameters(scope, {info.begin(), info.end()}, network->parameters());
+  Add<std::vector<float>>(
+      [=](StateWriter* writer) {
+        return SaveParameters(network->parameter_info(), std::as_const(*network).parameters(),
+                              scope, writer);
+      },
+      [=](StateReader* reader) -> absl::StatusOr<std::vector<float>> {
+        std::vector<float> read(std::as_const(*network).parameters().size());
+        DING_RETURN_IF_ERROR(
+            LoadParameters(network->parameter_info(), scope, reader, absl::MakeSpan(read)));
+        return read;
+      },
+      [=](const std::vector<float>& read) { absl::c_copy(read, network->parameters().begin()); });
 }
 
 void TrainState::AddAdam(const std::string& scope, Adam* adam) {
@@ -115,8 +125,8 @@ absl::Status TrainState::Load(StateReader* reader) {
 }
 
 ParameterGroup ParametersOf(absl::string_view name, Network* network) {
-  return {std::string(name), network->parameter_info(), network->parameters(),
-          network->gradients()};
+  return {std::string(name), network->parameter_info(), network->parameters(), network->gradients(),
+          network};
 }
 
 absl::StatusOr<GroupAdam> GroupAdam::Create(std::vector<ParameterGroup> groups,
@@ -127,6 +137,13 @@ absl::StatusOr<GroupAdam> GroupAdam::Create(std::vector<ParameterGroup> groups,
     DING_ASSIGN_OR_RETURN(Adam adam,
                           Adam::Create(options, static_cast<int64_t>(group.parameters.size())));
     made.adams_.push_back(std::move(adam));
+    DeviceNetwork* const device = AsDevice(group.network);
+    if (device != nullptr) {
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<DeviceAdam> moments, device->MakeAdam());
+      made.adams_.back().MoveTo(std::move(moments));
+      made.any_device_ = true;
+    }
+    made.devices_.push_back(device);
     made.gradients_.push_back(group.gradients);
   }
   return made;
@@ -136,8 +153,21 @@ GroupAdam::GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& opti
                      double grad_clip_norm)
     : groups_(std::move(groups)), options_(options), grad_clip_norm_(grad_clip_norm) {}
 
+absl::Span<const absl::Span<float>> GroupAdam::gradients() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    if (devices_[i] != nullptr) gradients_[i] = groups_[i].network->gradients();
+  }
+  return gradients_;
+}
+
 absl::Status GroupAdam::CheckGradients() const {
-  for (const ParameterGroup& group : groups_) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const ParameterGroup& group = groups_[i];
+    if (devices_[i] != nullptr) {
+      DING_ASSIGN_OR_RETURN(const double norm, devices_[i]->GradientNorm());
+      if (std::isfinite(norm)) continue;
+      group.network->gradients();  // copies them to the span of the group
+    }
     const int64_t bad = FindNonFinite(group.gradients);
     if (bad < 0) continue;
     return absl::InternalError(absl::StrCat("gradient ", bad, " of ", group.gradients.size(),
@@ -147,7 +177,41 @@ absl::Status GroupAdam::CheckGradients() const {
   return absl::OkStatus();
 }
 
+// A step of several groups needs the norm of them all first.
+absl::Status GroupAdam::StepOnDevices(double* norm) {
+  if (groups_.size() == 1) {
+    const absl::Status status = adams_[0].StepOnDevice(grad_clip_norm_, norm);
+    if (!status.ok()) DING_RETURN_IF_ERROR(CheckGradients());
+    return status;
+  }
+  DING_RETURN_IF_ERROR(CheckGradients());
+  std::vector<double> norms;
+  double squares = 0;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    norms.push_back(GradientNorm(absl::MakeConstSpan(&gradients_[i], 1)));
+    if (devices_[i] != nullptr) {
+      DING_ASSIGN_OR_RETURN(norms.back(), devices_[i]->GradientNorm());
+    }
+    squares += norms.back() * norms.back();
+  }
+  const double all = std::sqrt(squares);
+  if (norm != nullptr) *norm = all;
+  const bool clips = grad_clip_norm_ > 0 && all > grad_clip_norm_;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    // The share of this group in the clipped norm.
+    const double share = clips ? grad_clip_norm_ * norms[i] / all : 0;
+    if (devices_[i] != nullptr) {
+      DING_RETURN_IF_ERROR(adams_[i].StepOnDevice(share, nullptr));
+      continue;
+    }
+    if (share > 0) DING_RETURN_IF_ERROR(ClipGradientNorm(gradients_[i], share).status());
+    DING_RETURN_IF_ERROR(adams_[i].Step(groups_[i].gradients, groups_[i].parameters));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GroupAdam::Step(double* norm) {
+  if (any_device_) return StepOnDevices(norm);
   if (grad_clip_norm_ > 0) {
     // It checks all gradients before it changes one; the error here names the group.
     const absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
@@ -180,7 +244,9 @@ absl::Status GroupAdam::set_lr(double lr) {
 
 void GroupAdam::Remember() {
   for (size_t i = 0; i < groups_.size(); ++i) {
-    const absl::Span<float> parameters = groups_[i].parameters;
+    const absl::Span<const float> parameters =
+        groups_[i].network == nullptr ? groups_[i].parameters
+                                      : std::as_const(*groups_[i].network).parameters();
     if (i == remembered_adams_.size()) {
       const auto size = static_cast<int64_t>(parameters.size());
       remembered_adams_.push_back(*Adam::Create(options_, size));
@@ -194,7 +260,9 @@ void GroupAdam::Remember() {
 void GroupAdam::GoBack() {
   for (size_t i = 0; i < groups_.size(); ++i) {
     adams_[i].CopyFrom(remembered_adams_[i]);
-    absl::c_copy(remembered_parameters_[i], groups_[i].parameters.begin());
+    const absl::Span<float> parameters =
+        groups_[i].network == nullptr ? groups_[i].parameters : groups_[i].network->parameters();
+    absl::c_copy(remembered_parameters_[i], parameters.begin());
   }
 }
 
@@ -288,8 +356,10 @@ absl::Status GradientLearnMode::Average(int64_t rows, const absl::Status& status
   averaged_.clear();
   rates_.clear();
   for (size_t i = 0; i < groups_.size(); ++i) {
-    const absl::Span<const absl::Span<float>> gradients = groups_[i].adam.gradients();
-    if (IsDue(i)) averaged_.insert(averaged_.end(), gradients.begin(), gradients.end());
+    if (IsDue(i)) {
+      const absl::Span<const absl::Span<float>> gradients = groups_[i].adam.gradients();
+      averaged_.insert(averaged_.end(), gradients.begin(), gradients.end());
+    }
     if (groups_[i].learned) rates_.push_back(static_cast<float>(groups_[i].adam.lr()));
   }
   if (description_.averages_rates) averaged_.push_back(absl::MakeSpan(rates_));

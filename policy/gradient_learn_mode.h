@@ -36,6 +36,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/device_network.h"
 #include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"
@@ -94,6 +95,8 @@ struct ParameterGroup {
   absl::Span<const ParameterInfo> info;
   absl::Span<float> parameters;
   absl::Span<float> gradients;
+  // Whose parameters they are. Null: they are of no network, and on the host.
+  Network* network = nullptr;
 };
 
 // Returns the parameters of `network`, which must outlive the group.
@@ -112,7 +115,8 @@ class GroupAdam {
                                           const AdamOptions& options, double grad_clip_norm);
   GroupAdam(GroupAdam&&) = default;
 
-  absl::Span<const absl::Span<float>> gradients() const { return gradients_; }
+  // The gradients on the host, to be read and changed before Step().
+  absl::Span<const absl::Span<float>> gradients();
   // Returns kInternal, naming the first such gradient, if a gradient is NaN or infinite.
   absl::Status CheckGradients() const;
   // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm`
@@ -132,8 +136,11 @@ class GroupAdam {
 
  private:
   GroupAdam(std::vector<ParameterGroup> groups, const AdamOptions& options, double grad_clip_norm);
+  absl::Status StepOnDevices(double* norm);
 
   std::vector<ParameterGroup> groups_;
+  std::vector<DeviceNetwork*> devices_;  // of each group; null: on the host
+  bool any_device_ = false;
   const AdamOptions options_;
   const double grad_clip_norm_;
   std::vector<absl::Span<float>> gradients_;

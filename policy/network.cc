@@ -77,9 +77,16 @@ absl::Status CheckSequences(const Sequences& sequences, int64_t state_size,
 absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<const float> values,
                             absl::string_view scope, StateWriter* writer) {
   for (const ParameterInfo& parameter : info) {
-    const absl::string_view bytes(
-        reinterpret_cast<const char*>(values.data() + parameter.offset),
-        static_cast<size_t>(NumElements(parameter.shape)) * sizeof(float));
+    const absl::Span<const float> of_parameter = values.subspan(
+        static_cast<size_t>(parameter.offset), static_cast<size_t>(NumElements(parameter.shape)));
+    if (!AllFinite(of_parameter)) {
+      return absl::InternalError(absl::StrCat(
+          "'", scope, "/", parameter.name,
+          "' is not finite, expected finite values to save: "
+          "either the network has diverged, or its GPU is lost; earlier checkpoints are intact"));
+    }
+    const absl::string_view bytes(reinterpret_cast<const char*>(of_parameter.data()),
+                                  of_parameter.size() * sizeof(float));
     DING_RETURN_IF_ERROR(writer->Write(absl::StrCat(scope, "/", parameter.name), DType::kFloat32,
                                        parameter.shape, {bytes}));
   }

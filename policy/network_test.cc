@@ -67,13 +67,23 @@ TEST(ParameterState, RefusesAModelThatDoesNotFitWithAllProblems) {
 
 TEST(ParameterState, RefusesAModelWithNan) {
   StateDict state;
-  std::vector<float> values = Values();
-  values[7] = std::numeric_limits<float>::quiet_NaN();
-  ASSERT_THAT(SaveParameters(Layout(), values, "model", &state), IsOk());
+  ASSERT_THAT(SaveParameters(Layout(), Values(), "model", &state), IsOk());
+  Tensor bias = Tensor::Zeros(DType::kFloat32, {3});
+  bias.mutable_data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+  ASSERT_THAT(state.WriteTensor("model/encoder/0/bias", bias), IsOk());
   std::vector<float> loaded(9, -1.0f);
   EXPECT_THAT(LoadParameters(Layout(), "model", &state, absl::MakeSpan(loaded)),
               IsInvalid("'encoder/0/bias' is not finite"));
   EXPECT_EQ(loaded, std::vector<float>(9, -1.0f));
+}
+
+// As those that a lost GPU no longer gives.
+TEST(ParameterState, DoesNotSaveNan) {
+  StateDict state;
+  std::vector<float> values = Values();
+  values[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(SaveParameters(Layout(), values, "model", &state),
+              IsInternal("'model/encoder/0/bias' is not finite"));
 }
 
 TEST(ParameterState, LeavesNamesOfOthersAlone) {

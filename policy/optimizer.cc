@@ -107,7 +107,24 @@ absl::Status Adam::Step(absl::Span<const float> gradients, absl::Span<float> par
   return absl::OkStatus();
 }
 
+void Adam::MoveTo(std::unique_ptr<DeviceAdam> device) {
+  device_ = std::move(device);
+  device_->Write(first_moment_.data<float>(), second_moment_.data<float>());
+}
+
+absl::Status Adam::StepOnDevice(double max_norm, double* norm) {
+  DING_RETURN_IF_ERROR(device_->Step(options_, num_steps_ + 1, max_norm, norm));
+  ++num_steps_;
+  return absl::OkStatus();
+}
+
+void Adam::Fetch() const {
+  if (device_ == nullptr) return;
+  device_->Read(first_moment_.mutable_data<float>(), second_moment_.mutable_data<float>());
+}
+
 absl::Status Adam::SaveState(StateWriter* writer) const {
+  Fetch();
   DING_RETURN_IF_ERROR(writer->WriteTensor("first_moment", first_moment_));
   DING_RETURN_IF_ERROR(writer->WriteTensor("second_moment", second_moment_));
   DING_RETURN_IF_ERROR(writer->WriteInt("num_steps", num_steps_));
@@ -125,6 +142,7 @@ absl::Status Adam::LoadState(StateReader* reader) {
   num_steps_ = num_steps;
   first_moment_ = std::move(first);
   second_moment_ = std::move(second);
+  if (device_ != nullptr) device_->Write(first_moment_.data<float>(), second_moment_.data<float>());
   return absl::OkStatus();
 }
 
@@ -139,12 +157,14 @@ void Adam::CopyFrom(const Adam& other) {
       << first_moment_.num_elements() << " and " << other.first_moment_.num_elements();
   options_ = other.options_;
   num_steps_ = other.num_steps_;
+  other.Fetch();
   const auto copy = [](const Tensor& from, Tensor* to) {
     const absl::Span<const float> values = from.data<float>();
     std::copy(values.begin(), values.end(), to->mutable_data<float>().begin());
   };
   copy(other.first_moment_, &first_moment_);
   copy(other.second_moment_, &second_moment_);
+  if (device_ != nullptr) device_->Write(first_moment_.data<float>(), second_moment_.data<float>());
 }
 
 absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm) {

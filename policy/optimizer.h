@@ -3,6 +3,7 @@
 #define DING_WORKER_POLICY_OPTIMIZER_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +19,22 @@ struct AdamOptions {
   double beta2 = 0.999;     // in [0, 1)
   double eps = 1e-8;        // above 0
   double weight_decay = 0;  // at least 0
+};
+
+// Adam's moments in the memory of a device, beside the parameters of a network there
+// (policy/device_network.h).
+class DeviceAdam {
+ public:
+  virtual ~DeviceAdam() = default;
+  // Takes step number `num_steps` by the gradients of the network, scaled to a norm of at most
+  // `max_norm` unless that is 0. Writes the norm before that to `norm`, which waits for the device,
+  // unless `norm` is null. Gradients that are not finite change nothing, and this step, or without
+  // `norm` the next pass of the network, returns kInternal.
+  virtual absl::Status Step(const AdamOptions& options, int64_t num_steps, double max_norm,
+                            double* norm) = 0;
+  // Copy the moments; NaN from a device that is lost.
+  virtual void Read(absl::Span<float> first, absl::Span<float> second) = 0;
+  virtual void Write(absl::Span<const float> first, absl::Span<const float> second) = 0;
 };
 
 // Adam (Kingma and Ba 2015, algorithm 1) as one loop over flat parameters, with the numerics of
@@ -48,6 +65,9 @@ class Adam {
   //   kInvalidArgument  a span has another length than num_parameters, or a gradient is NaN or
   //                     infinite (the error names the first)
   absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
+  // Keeps the moments on a device from now on; then StepOnDevice() takes the place of Step().
+  void MoveTo(std::unique_ptr<DeviceAdam> device);
+  absl::Status StepOnDevice(double max_norm, double* norm);
 
   // Copies moments, number of steps and options of `other`, which must have the same number of
   // parameters.
@@ -66,11 +86,14 @@ class Adam {
 
  private:
   Adam(const AdamOptions& options, int64_t num_parameters);
+  void Fetch() const;
 
   AdamOptions options_;
   int64_t num_steps_ = 0;
-  Tensor first_moment_;
-  Tensor second_moment_;
+  std::unique_ptr<DeviceAdam> device_;  // null: none
+  // With a device_, as of the last Fetch().
+  mutable Tensor first_moment_;
+  mutable Tensor second_moment_;
 };
 
 // Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as

@@ -219,13 +219,12 @@ absl::Status ActorCritic::Backward() {
 
 std::vector<ParameterGroup> ActorCritic::Groups() {
   std::vector<ParameterGroup> groups;
-  const auto add = [&groups](absl::string_view name, auto* part) {
-    groups.push_back(
-        {std::string(name), part->parameter_info(), part->parameters(), part->gradients()});
-  };
-  add(actor_name(), actor_.network());
-  if (critic() != nullptr) add("critic", critic());
-  if (!distribution_->parameter_info().empty()) add("distribution", distribution_.get());
+  groups.push_back(ding::ParametersOf(actor_name(), actor_.network()));
+  if (critic() != nullptr) groups.push_back(ding::ParametersOf("critic", critic()));
+  ActionDistribution* const own = distribution_.get();
+  if (!own->parameter_info().empty()) {
+    groups.push_back({"distribution", own->parameter_info(), own->parameters(), own->gradients()});
+  }
   return groups;
 }
 

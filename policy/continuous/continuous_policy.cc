@@ -14,6 +14,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/device_network.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"
@@ -298,8 +299,8 @@ void ContinuousLearnMode::AfterStep(LearnStep* step) {
   }
   if (train_iter() % options_.target_delay != 0) return;
   for (const Target& target : targets_to_move_) {
-    UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(),
-                 target.online->parameters(), target.target->parameters());
+    UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(), target.online,
+                 target.target);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/batch_columns.h"
+#include "ding_worker/policy/device_network.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/network.h"
@@ -227,8 +228,8 @@ class DiscreteSacLearn : public GradientLearnMode {
 
   void AfterStep(LearnStep* step) override {
     for (const auto& critic : critics_) {
-      UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(),
-                   critic->network().parameters(), critic->target().parameters());
+      UpdateTarget(TargetUpdate{0, options_.target_update_theta}, train_iter(), &critic->network(),
+                   &critic->target());
     }
     step->scalars.Set("alpha", temperature_->alpha());
   }

@@ -15,6 +15,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
+#include "ding_worker/policy/device_network.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"
@@ -254,8 +255,7 @@ absl::StatusOr<int64_t> QLearnMode::ComputeGradients(const Batch& data,
 }
 
 void QLearnMode::AfterStep(LearnStep* /*step*/) {
-  UpdateTarget(options_.target_update, train_iter(), network_.network().parameters(),
-               target_->parameters());
+  UpdateTarget(options_.target_update, train_iter(), &network_.network(), target_.get());
 }
 
 void QLearnMode::Report(const QLoss& loss, LearnStep* step) const {
@@ -292,7 +292,7 @@ absl::Status QLearnMode::SaveModel(StateWriter* writer) const {
 
 absl::Status QLearnMode::LoadModel(StateReader* reader) {
   DING_RETURN_IF_ERROR(network_.LoadModel(reader));
-  absl::c_copy(network_.network().parameters(), target_->parameters().begin());
+  absl::c_copy(std::as_const(network_.network()).parameters(), target_->parameters().begin());
   return absl::OkStatus();
 }
 

@@ -1,6 +1,8 @@
 #include "ding_worker/policy/torch/torch_device.h"
 
+#ifndef DING_TORCH_WITHOUT_OPENBLAS
 #include <cblas.h>
+#endif
 
 #include <algorithm>
 
@@ -58,7 +60,9 @@ int CountTorchGpus() {
 void SetTorchThreads(int num_threads) {
   DING_CHECK(num_threads >= 1) << num_threads << " threads";
   at::set_num_threads(num_threads);
+#ifndef DING_TORCH_WITHOUT_OPENBLAS  // tools/gpu_check, with a libtorch that has other libraries
   openblas_set_num_threads(num_threads);
+#endif
 }
 
 int GetTorchThreads() { return at::get_num_threads(); }

@@ -18,6 +18,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/policy/device_network.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/torch/torch_mlp_layers.h"
@@ -256,15 +257,16 @@ class TorchRnnModule : public torch::nn::Module {
 
   // Runs the cell on [B, n, in]; returns h after each step, [B, n, H].
   at::Tensor RunCell(const at::Tensor& input, State* state) const {
+    const bool train = at::GradMode::is_enabled();  // or cuDNN keeps nothing for the backward pass
     at::Tensor hidden;
     if (IsLstm()) {
       std::tie(hidden, (*state)[0], (*state)[1]) =
           at::lstm(input, *state, cell_, /*has_biases=*/true, /*num_layers=*/1, /*dropout=*/0,
-                   /*train=*/false, /*bidirectional=*/false, /*batch_first=*/true);
+                   train, /*bidirectional=*/false, /*batch_first=*/true);
     } else {
       std::tie(hidden, (*state)[0]) =
           at::gru(input, (*state)[0], cell_, /*has_biases=*/true, /*num_layers=*/1, /*dropout=*/0,
-                  /*train=*/false, /*bidirectional=*/false, /*batch_first=*/true);
+                  train, /*bidirectional=*/false, /*batch_first=*/true);
     }
     return hidden;
   }
@@ -294,7 +296,7 @@ class TorchRnnModule : public torch::nn::Module {
   std::optional<TorchMlpLayers> heads_;
 };
 
-class TorchRnn : public RecurrentNetwork {
+class TorchRnn : public RecurrentNetwork, public DeviceNetwork {
  public:
   TorchRnn(RnnStructure structure, const TorchOptions& torch)
       : structure_(std::move(structure)), torch_(torch) {}
@@ -320,6 +322,18 @@ class TorchRnn : public RecurrentNetwork {
   absl::Span<float> gradients() override { return network_->gradients(); }
 
   int64_t state_size() const override { return structure_.cell.state_size(); }
+
+  bool on_device() const override { return AsDevice(network_.get()) != nullptr; }
+  absl::StatusOr<std::unique_ptr<DeviceAdam>> MakeAdam() override {
+    return AsDevice(network_.get())->MakeAdam();
+  }
+  absl::StatusOr<double> GradientNorm() override {
+    return AsDevice(network_.get())->GradientNorm();
+  }
+  bool Approach(Network* online, float theta) override {
+    auto* const rnn = dynamic_cast<TorchRnn*>(online);
+    return rnn != nullptr && AsDevice(network_.get())->Approach(rnn->network_.get(), theta);
+  }
 
   absl::Status InferSequences(const Sequences& sequences, const MutableColumnsView& output,
                               absl::Span<float> states) override {

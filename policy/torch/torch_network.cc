@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
 #include "ATen/ATen.h"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
@@ -18,7 +19,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/torch/device_arrays.h"
 #include "ding_worker/policy/torch/torch_device.h"
 #include "torch/csrc/autograd/autograd.h"
 
@@ -53,13 +55,7 @@ at::Tensor TensorOf(const ColumnsView& view, int field) {
   return at::from_blob(data, sizes, at::TensorOptions(ScalarTypeOf(spec.dtype)));
 }
 
-// Returns a tensor of the same shape and memory as the values, which are of one flat array on the
-// CPU.
-at::Tensor FlatTensorOf(Tensor* values) {
-  return at::from_blob(values->mutable_data<float>().data(), values->shape(), at::kFloat);
-}
-
-class TorchNetwork : public Network {
+class TorchNetwork : public Network, public DeviceNetwork {
  public:
   TorchNetwork(absl::string_view name, std::function<TorchModule()> make_module, SpecPtr input,
                SpecPtr output, uint64_t seed, const TorchOptions& options)
@@ -71,7 +67,8 @@ class TorchNetwork : public Network {
         seed_(seed),
         options_(options),
         device_(options.device),
-        copies_(options.copies || !device_.is_cpu()) {}
+        copies_(options.copies || !device_.is_cpu()),
+        transfers_(device_, copies_) {}
 
   // Makes the module and moves its parameters into the flat storage. It must be called once, first.
   absl::Status Init() {
@@ -91,9 +88,44 @@ class TorchNetwork : public Network {
   const SpecPtr& input_spec() const override { return input_; }
   const SpecPtr& output_spec() const override { return output_; }
   absl::Span<const ParameterInfo> parameter_info() const override { return info_; }
-  absl::Span<float> parameters() override { return parameters_.mutable_data<float>(); }
-  absl::Span<const float> parameters() const override { return parameters_.data<float>(); }
-  absl::Span<float> gradients() override { return gradients_.mutable_data<float>(); }
+  absl::Span<float> parameters() override { return parameters_.Change(); }
+  absl::Span<const float> parameters() const override { return parameters_.Read(); }
+  absl::Span<float> gradients() override { return gradients_.Change(); }
+
+  bool on_device() const override { return copies_; }
+  absl::StatusOr<std::unique_ptr<DeviceAdam>> MakeAdam() override {
+    std::unique_ptr<DeviceAdam> adam;
+    DING_RETURN_IF_ERROR(GuardTorch(what_, [&] {
+      adam = MakeTorchAdam(what_, &parameters_, &gradients_, &failed_);
+      return absl::OkStatus();
+    }));
+    return adam;
+  }
+  absl::StatusOr<double> GradientNorm() override {
+    double norm = 0;
+    DING_RETURN_IF_ERROR(GuardTorch(what_, [&] {
+      norm = gradients_.OnDevice().norm().item<double>();
+      return absl::OkStatus();
+    }));
+    return norm;
+  }
+  bool Approach(Network* online, float theta) override {
+    auto* const other = dynamic_cast<TorchNetwork*>(online);
+    if (other == nullptr || !other->copies_ || other->device_ != device_) return false;
+    const absl::Status status = GuardTorch(what_, [&] {
+      const at::NoGradGuard no_autograd;
+      const at::Tensor& from = other->parameters_.OnDevice();
+      if (theta == 1) {
+        parameters_.OnDevice().copy_(from);
+      } else {
+        parameters_.OnDevice().mul_(1 - theta).add_(from, theta);
+      }
+      parameters_.ChangedOnDevice();
+      return absl::OkStatus();
+    });
+    if (approached_.ok()) approached_ = status;
+    return true;
+  }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override {
     DING_RETURN_IF_ERROR(CheckCall(input, output));
@@ -101,11 +133,10 @@ class TorchNetwork : public Network {
     ScopedFlushDenormals flush;
     return GuardTorch(what_, [&] {
       const c10::InferenceMode no_autograd;
-      PutParameters();
+      parameters_.OnDevice();
       const std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
       DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
-      CopyOutputs(outputs, output);
-      return absl::OkStatus();
+      return CopyOutputs(outputs, output);
     });
   }
 
@@ -117,10 +148,10 @@ class TorchNetwork : public Network {
       ScopedFlushDenormals flush;
       DING_RETURN_IF_ERROR(GuardTorch(what_, [&] {
         const at::AutoGradMode with_autograd(true);
-        PutParameters();
+        parameters_.OnDevice();
         std::vector<at::Tensor> outputs = module_.forward(OnDevice(input, input_->size()));
         DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
-        CopyOutputs(outputs, output);
+        DING_RETURN_IF_ERROR(CopyOutputs(outputs, output));
         outputs_ = std::move(outputs);
         return absl::OkStatus();
       }));
@@ -138,15 +169,15 @@ class TorchNetwork : public Network {
                             : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
     }
     forward_rows_ = -1;
-    std::fill(gradients().begin(), gradients().end(), 0.0f);
     const std::vector<at::Tensor> outputs = std::move(outputs_);
     outputs_.clear();
-    if (d_output.rows() == 0) return absl::OkStatus();
     ScopedFlushDenormals flush;
     return GuardTorch(what_, [&] {
-      if (copies_) device_gradients_.zero_();
-      AccumulateGradients(outputs, OnDevice(d_output, output_->size()));
-      if (copies_) FlatTensorOf(&gradients_).copy_(device_gradients_);
+      gradients_.OnDevice().zero_();
+      gradients_.ChangedOnDevice();
+      if (d_output.rows() > 0) {
+        AccumulateGradients(outputs, OnDevice(d_output, output_->size()));
+      }
       return absl::OkStatus();
     });
   }
@@ -155,17 +186,17 @@ class TorchNetwork : public Network {
     auto clone =
         std::make_unique<TorchNetwork>(name_, make_module_, input_, output_, seed_, options_);
     DING_RETURN_IF_ERROR(clone->Init());
-    if (clone->parameters().size() != parameters().size()) {
+    if (clone->num_parameters_ != num_parameters_) {
       return absl::InternalError(
-          absl::StrCat(what_, ": the module of the clone has ", clone->parameters().size(),
-                       " parameters, that of the original ", parameters().size()));
+          absl::StrCat(what_, ": the module of the clone has ", clone->num_parameters_,
+                       " parameters, that of the original ", num_parameters_));
     }
-    std::copy(parameters().begin(), parameters().end(), clone->parameters().begin());
+    absl::c_copy(parameters(), clone->parameters().begin());
     return std::unique_ptr<Network>(std::move(clone));
   }
 
   std::string info() const override {
-    return absl::StrCat("torch ", name_, ": ", parameters().size(), " parameters",
+    return absl::StrCat("torch ", name_, ": ", num_parameters_, " parameters",
                         device_.is_cpu() ? "" : absl::StrCat(" on ", options_.device));
   }
 
@@ -208,45 +239,28 @@ class TorchNetwork : public Network {
 
   void FlattenParameters() {
     const at::NoGradGuard no_autograd;
-    parameters_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
-    gradients_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
-    device_parameters_ = FlatTensorOf(&parameters_);
-    device_gradients_ = FlatTensorOf(&gradients_);
-    if (copies_) {
-      device_parameters_ =
-          at::zeros({num_parameters_}, at::TensorOptions(device_).dtype(at::kFloat));
-      device_gradients_ =
-          at::zeros({num_parameters_}, at::TensorOptions(device_).dtype(at::kFloat));
-    }
+    parameters_ = MirroredArray(num_parameters_, device_, copies_);
+    gradients_ = MirroredArray(num_parameters_, device_, copies_);
+    failed_.flag = at::zeros({}, gradients_.OnDevice().options());
     for (size_t i = 0; i < info_.size(); ++i) {
       at::Tensor& parameter = module_parameters_[i];
       const auto view_of = [&](const at::Tensor& flat) {
         return flat.narrow(0, info_[i].offset, parameter.numel()).view(parameter.sizes());
       };
-      at::Tensor value = view_of(device_parameters_);
+      at::Tensor value = view_of(parameters_.OnDevice());
       value.copy_(parameter);
-      gradient_views_.push_back(view_of(device_gradients_));
+      gradient_views_.push_back(view_of(gradients_.OnDevice()));
       parameter.set_data(value);
       parameter.mutable_grad() = gradient_views_[i];
     }
-    if (copies_) FlatTensorOf(&parameters_).copy_(device_parameters_);
-  }
-
-  // The optimizer may have changed them since the last call.
-  void PutParameters() {
-    if (!copies_) return;
-    const at::NoGradGuard no_autograd;
-    device_parameters_.copy_(FlatTensorOf(&parameters_));
+    parameters_.ChangedOnDevice();
   }
 
   // Returns a tensor [B, ...] for each of the first columns. On the CPU it shares their memory.
-  std::vector<at::Tensor> OnDevice(const ColumnsView& view, int num_fields) const {
+  std::vector<at::Tensor> OnDevice(const ColumnsView& view, int num_fields) {
     std::vector<at::Tensor> tensors;
     for (int field = 0; field < num_fields; ++field) {
-      const at::Tensor column = TensorOf(view, field);
-      tensors.push_back(
-          copies_ ? column.to(at::TensorOptions(device_), /*non_blocking=*/false, /*copy=*/true)
-                  : column);
+      tensors.push_back(transfers_.Upload(TensorOf(view, field)));
     }
     return tensors;
   }
@@ -283,11 +297,23 @@ class TorchNetwork : public Network {
     return absl::OkStatus();
   }
 
-  void CopyOutputs(const std::vector<at::Tensor>& outputs, const MutableColumnsView& to) const {
-    for (int field = 0; field < output_->size(); ++field) {
-      const at::Tensor dense = outputs[field].to(at::kCPU).contiguous();
-      std::memcpy(to.raw_column(field), dense.data_ptr(), dense.nbytes());
+  // Also returns the errors of steps and target updates for which nobody has waited.
+  absl::Status CopyOutputs(std::vector<at::Tensor> outputs, const MutableColumnsView& to) {
+    std::vector<void*> places;
+    for (int field = 0; field < output_->size(); ++field) places.push_back(to.raw_column(field));
+    float failed = 0;
+    const bool reads_failed = std::exchange(failed_.unread, false);
+    if (reads_failed) {
+      outputs.push_back(failed_.flag);
+      places.push_back(&failed);
     }
+    transfers_.Download(outputs, places);
+    DING_RETURN_IF_ERROR(std::exchange(approached_, absl::OkStatus()));
+    if (failed == 0) return absl::OkStatus();
+    failed_.flag.zero_();
+    return absl::InternalError(absl::StrCat(
+        what_,
+        ": the gradient of an earlier step was not finite; steps since then changed nothing"));
   }
 
   void AccumulateGradients(const std::vector<at::Tensor>& outputs,
@@ -320,23 +346,42 @@ class TorchNetwork : public Network {
   const TorchOptions options_;
   const at::Device device_;
   const bool copies_;  // whether the device has a memory of its own
+  Transfers transfers_;
   TorchModule module_;
 
   std::vector<ParameterInfo> info_;
   int64_t num_parameters_ = 0;
-  Tensor parameters_;
-  Tensor gradients_;
-  // Copies of these on the device; without copies_, they share the memory.
-  at::Tensor device_parameters_;
-  at::Tensor device_gradients_;
-  std::vector<at::Tensor> module_parameters_;  // views of device_parameters_
-  std::vector<at::Tensor> gradient_views_;     // of device_gradients_
+  MirroredArray parameters_;
+  MirroredArray gradients_;
+  FailedSteps failed_;
+  absl::Status approached_;                    // of Approach(), until a pass has returned it
+  std::vector<at::Tensor> module_parameters_;  // views of parameters_
+  std::vector<at::Tensor> gradient_views_;     // of gradients_
 
   std::vector<at::Tensor> outputs_;  // of the last Forward(), with their graph
   int64_t forward_rows_ = -1;        // -1: no Forward() since the last Backward()
 };
 
 }  // namespace
+
+absl::Status TorchError(const std::string& what, absl::string_view message) {
+  const absl::string_view first_line = message.substr(0, message.find('\n'));
+  if (absl::StrContains(message, "out of memory") || absl::StrContains(message, "ALLOC_FAILED")) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        what,
+        ": the memory of the GPU is full, expected room for the network and a batch: make "
+        "the batch or the network smaller, or end other programs on this GPU (",
+        first_line, ")"));
+  }
+  if (absl::StartsWith(message, "CUDA error") || absl::StartsWith(message, "cuDNN error")) {
+    return absl::UnavailableError(absl::StrCat(
+        what,
+        ": the GPU has failed or is lost, and with it what the network learned since the "
+        "last checkpoint: see 'nvidia-smi', and resume the run (",
+        first_line, ")"));
+  }
+  return absl::InternalError(absl::StrCat(what, ": ", message));
+}
 
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,

@@ -8,9 +8,9 @@
 // read and written like the parameters of any Network. Parameter "conv.weight" of the module is
 // "conv/weight" here.
 //
-// On a GPU (TorchOptions::device) the two flat arrays exist twice. Each call copies parameters and
-// inputs to the device, and outputs or gradients back. So the optimizer, and whoever saves
-// parameters, works on the CPU.
+// On a GPU (TorchOptions::device) it is a DeviceNetwork: the two flat arrays live on the GPU, where
+// the optimizer works, and are copied to the CPU when somebody reads them there. Each call copies
+// inputs to the GPU and outputs back; only outputs are waited for.
 //
 // MakeTorchNetwork() refuses modules with buffers (running statistics, which would not be saved),
 // and parameters that are not made as float32 on the CPU. It sets the module to evaluation mode, so
@@ -23,8 +23,8 @@
 //            not change them.
 // Threads:   thread-compatible. The first network sets libtorch and OpenBLAS to one thread per
 //            operation; SetTorchThreads() in policy/torch/torch_device.h changes that.
-// Errors:    exceptions of the module or of libtorch become kInternal; so do outputs of another
-//            number, dtype or shape than in output_spec().
+// Errors:    exceptions of the module or of libtorch become kInternal, or as TorchError() says; so do
+//            outputs of another number, dtype or shape than in output_spec().
 //
 // Example:
 //   auto make = [] {
@@ -55,6 +55,10 @@
 
 namespace ding {
 
+// Returns the error of an exception of libtorch: kResourceExhausted if the memory of a GPU is full,
+// kUnavailable if the GPU has failed, kInternal for all others.
+absl::Status TorchError(const std::string& what, absl::string_view message);
+
 // Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions
 // into errors that begin with `what`. It differs from CallUser() in that it leaves out the stack
 // trace of a c10::Error.
@@ -63,7 +67,7 @@ absl::Status GuardTorch(const std::string& what, Body body) {
   try {
     return body();
   } catch (const c10::Error& error) {
-    return absl::InternalError(absl::StrCat(what, ": ", error.what_without_backtrace()));
+    return TorchError(what, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(what, ": ", error.what()));
   } catch (...) {
