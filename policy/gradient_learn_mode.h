@@ -36,7 +36,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/loss/loss_function.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"

@@ -67,7 +67,7 @@ TEST(ParameterState, RefusesAModelThatDoesNotFitWithAllProblems) {
 
 TEST(ParameterState, RefusesAModelWithNan) {
   StateDict state;
-  ASSERT_THAT(SaveParameters(Layout(), Values(), "model", &state), IsOk());
+  ASSERT_THAT(SaveParameters({Layout()[0]}, Values(), "model", &state), IsOk());
   Tensor bias = Tensor::Zeros(DType::kFloat32, {3});
   bias.mutable_data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
   ASSERT_THAT(state.WriteTensor("model/encoder/0/bias", bias), IsOk());

@@ -22,7 +22,7 @@ struct AdamOptions {
 };
 
 // Adam's moments in the memory of a device, beside the parameters of a network there
-// (policy/device_network.h).
+// (policy/device/device_network.h).
 class DeviceAdam {
  public:
   virtual ~DeviceAdam() = default;

@@ -14,7 +14,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"

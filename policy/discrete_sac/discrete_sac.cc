@@ -21,7 +21,7 @@
 #include "ding_worker/policy/action_space.h"
 #include "ding_worker/policy/actor_critic/actor_critic_acting.h"
 #include "ding_worker/policy/batch_columns.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/gradient_learn_mode.h"
 #include "ding_worker/policy/loss/off_policy_loss.h"
 #include "ding_worker/policy/network.h"

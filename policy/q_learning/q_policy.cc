@@ -15,7 +15,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_space.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/optimizer.h"

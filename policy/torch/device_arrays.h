@@ -1,4 +1,4 @@
-// The memory of a network on a device (policy/device_network.h): arrays with a copy on the host,
+// The memory of a network on a device (policy/device/device_network.h): arrays with a copy on the host,
 // copies of columns to the device and back, and Adam there. Without a device of its own, host and
 // device are the same memory.
 //

@@ -18,7 +18,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/torch/torch_mlp_layers.h"

@@ -19,7 +19,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 #include "ding_worker/policy/torch/device_arrays.h"
 #include "ding_worker/policy/torch/torch_device.h"
 #include "torch/csrc/autograd/autograd.h"

@@ -11,8 +11,8 @@
 // NaN, which SaveParameters() refuses.
 //
 // Threads: thread-compatible, as Network.
-#ifndef DING_WORKER_POLICY_DEVICE_NETWORK_H_
-#define DING_WORKER_POLICY_DEVICE_NETWORK_H_
+#ifndef DING_WORKER_POLICY_DEVICE_DEVICE_NETWORK_H_
+#define DING_WORKER_POLICY_DEVICE_DEVICE_NETWORK_H_
 
 #include <cstdint>
 #include <memory>
@@ -52,4 +52,4 @@ void UpdateTarget(const TargetUpdate& update, int64_t train_iter, Network* onlin
 
 }  // namespace ding
 
-#endif  // DING_WORKER_POLICY_DEVICE_NETWORK_H_
+#endif  // DING_WORKER_POLICY_DEVICE_DEVICE_NETWORK_H_

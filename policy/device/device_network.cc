@@ -1,4 +1,4 @@
-#include "ding_worker/policy/device_network.h"
+#include "ding_worker/policy/device/device_network.h"
 
 #include <utility>
 
