@@ -35,9 +35,10 @@ def torch_flags():
     flags = ["-L" + libraries, "-Wl,-rpath," + libraries, "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10"]
     if torch.version.cuda:
         flags += ["-ltorch_cuda", "-lc10_cuda"]
-    # That of PyTorch, which this process has loaded: some compilers link a static one, and the two do not get on.
+    # Those that this process has loaded with PyTorch. Some compilers would link another libstdc++ statically, and the two do not get on.
+    # Debian's PyTorch has its Protobuf from a library, which stays apart from the one in the program if the linker knows of it.
     with open("/proc/self/maps", encoding="utf-8") as file:
-        flags += sorted({line.split()[-1] for line in file if "/libstdc++.so" in line})
+        flags += sorted({line.split()[-1] for line in file if "/libstdc++.so" in line or "/libprotobuf.so" in line})
     return includes, flags + ["-Wl,--unresolved-symbols=ignore-in-shared-libs"]
 
 

@@ -59,7 +59,7 @@ class TorchAdam : public DeviceAdam {
       const at::Tensor gradients = gradients_.OnDevice();
       const at::Tensor norm_there = gradients.norm();
       if (norm != nullptr) {
-        *norm = norm_there.item<double>();
+        *norm = ToHost(norm_there);
         if (!std::isfinite(*norm)) {
           return absl::InternalError(absl::StrCat(what_, ": the norm of the gradient is ", *norm));
         }
@@ -99,7 +99,7 @@ class TorchAdam : public DeviceAdam {
       return;
     }
     // The fused step of libtorch 1.13 is for GPUs only.
-    if (failed_.flag.item<float>() != 0) return;
+    if (ToHost(failed_.flag) != 0) return;
     const auto steps = static_cast<double>(num_steps);
     const at::Tensor gradient = gradients.div(divisor).add_(parameters, options.weight_decay);
     first_.mul_(options.beta1).add_(gradient, 1 - options.beta1);
@@ -202,6 +202,8 @@ void Transfers::Download(const std::vector<at::Tensor>& from, const std::vector<
     std::memcpy(to[i], staged[i].data_ptr(), staged[i].nbytes());
   }
 }
+
+double ToHost(const at::Tensor& scalar) { return scalar.to(at::kCPU).item<double>(); }
 
 std::unique_ptr<DeviceAdam> MakeTorchAdam(const std::string& what, MirroredArray* parameters,
                                           MirroredArray* gradients, FailedSteps* failed) {

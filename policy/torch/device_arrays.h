@@ -73,6 +73,10 @@ class Transfers {
   size_t num_used_ = 0;
 };
 
+// Waits for a number on the device. Unlike item(), it needs no pinned memory, whose end without its
+// GPU would end the process.
+double ToHost(const at::Tensor& scalar);
+
 // Whether a step met gradients that are not finite; steps change nothing from then on.
 struct FailedSteps {
   at::Tensor flag;      // 0 or 1, on the device

@@ -104,7 +104,7 @@ class TorchNetwork : public Network, public DeviceNetwork {
   absl::StatusOr<double> GradientNorm() override {
     double norm = 0;
     DING_RETURN_IF_ERROR(GuardTorch(what_, [&] {
-      norm = gradients_.OnDevice().norm().item<double>();
+      norm = ToHost(gradients_.OnDevice().norm());
       return absl::OkStatus();
     }));
     return norm;
