@@ -11,7 +11,6 @@
 #include "ATen/Parallel.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "c10/core/InferenceMode.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/policy/torch/torch_network.h"
@@ -169,7 +168,6 @@ at::Tensor Transfers::Pinned(const at::Tensor& like) {
   at::Tensor& buffer = (*buffers_)[num_used_++];
   const auto bytes = static_cast<int64_t>(like.nbytes());
   if (!buffer.defined() || buffer.numel() < bytes) {
-    const c10::InferenceMode normal(false);  // or only passes without gradients could write to it
     buffer = at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(!device_.is_cpu()));
   }
   return buffer.narrow(0, 0, bytes).view(like.scalar_type()).view(like.sizes());
