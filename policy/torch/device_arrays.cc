@@ -81,9 +81,13 @@ class TorchAdam : public DeviceAdam {
   }
 
   void Write(absl::Span<const float> first, absl::Span<const float> second) override {
-    const at::NoGradGuard no_autograd;
-    first_.copy_(HostTensor(first));
-    second_.copy_(HostTensor(second));
+    // If the GPU is lost, the next pass says so.
+    static_cast<void>(GuardTorch(what_, [&] {
+      const at::NoGradGuard no_autograd;
+      first_.copy_(HostTensor(first));
+      second_.copy_(HostTensor(second));
+      return absl::OkStatus();
+    }));
   }
 
  private:
