@@ -1,5 +1,5 @@
-// Measures updates on a GPU, or without one on the CPU, for tools/gpu_check, which prints them
-// beside the same loops in PyTorch (tools/gpu_check_torch.py):
+// Measures updates on a GPU for tools/gpu_check, which prints them beside the same loops in PyTorch
+// (tools/gpu_check_torch.py). Without a GPU each has two rows, only to show that it runs:
 //   Cnn/B      an update of dqn on B rows of four 84 x 84 frames, by the network of Mnih et al. 2015
 //   Replay/B   the same, with a draw from a buffer before each update
 //   Mlp/B      an update of dqn by four layers of 2048 on B rows of 128 numbers
@@ -43,6 +43,8 @@ constexpr int kWarmUp = 5;  // updates before the time is taken: the first ones 
 
 const char* Device() { return CountTorchGpus() > 0 ? "cuda:0" : "cpu"; }
 
+int64_t Rows(int64_t rows) { return CountTorchGpus() > 0 ? rows : 2; }
+
 FieldSpec Frames() {
   FieldSpec frames = Box("obs", {4, 84, 84});
   frames.dtype = DType::kUint8;
@@ -75,11 +77,11 @@ void Update(Policy* policy, const Batch& batch, std::vector<LearnStep>* steps) {
 
 void Measure(Policy* policy, const SpecPtr& observation, benchmark::State& state) {
   const Batch batch =
-      MakeTransitionBatch(observation, DiscreteAction(kActions), state.range(0), /*seed=*/1);
+      MakeTransitionBatch(observation, DiscreteAction(kActions), Rows(state.range(0)), /*seed=*/1);
   std::vector<LearnStep> steps;
   for (int i = 0; i < kWarmUp; ++i) Update(policy, batch, &steps);
   for (auto _ : state) Update(policy, batch, &steps);
-  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetItemsProcessed(state.iterations() * Rows(state.range(0)));
   state.SetLabel(Device());
 }
 
@@ -96,7 +98,8 @@ void BM_Mlp(benchmark::State& state) {
 
 std::unique_ptr<NaiveReplayBuffer> FullBuffer() {
   NaiveReplayBuffer::Options options;
-  options.capacity_rows = kReplayRows;
+  const int64_t capacity = Rows(kReplayRows) + 1;  // the last one has no successor
+  options.capacity_rows = capacity;
   auto buffer = NaiveReplayBuffer::Create(options);
   DING_CHECK(buffer.ok()) << buffer.status();
   const auto filled = [](const SpecPtr& spec, int64_t rows) {
@@ -112,8 +115,8 @@ std::unique_ptr<NaiveReplayBuffer> FullBuffer() {
   data.rows =
       filled(*MakeSpec({Frames(), Discrete("action", kActions), Scalar("reward", DType::kFloat32),
                         Scalar("collect_iter", DType::kInt64)}),
-             kReplayRows);
-  data.segments = {{0, 0, 0, kReplayRows, SegmentEnd::kCut}};
+             capacity);
+  data.segments = {{0, 0, 0, capacity, SegmentEnd::kCut}};
   data.final_obs = filled(*MakeSpec({Frames()}), 1);
   const absl::Status status = (*buffer)->Push(data, 0);
   DING_CHECK(status.ok()) << status;
@@ -125,13 +128,13 @@ void BM_Replay(benchmark::State& state) {
   const std::unique_ptr<Policy> policy = MakeCnn();
   std::vector<LearnStep> steps;
   const auto update = [&] {
-    const absl::StatusOr<Batch> batch = buffer->Sample(state.range(0), 0);
+    const absl::StatusOr<Batch> batch = buffer->Sample(Rows(state.range(0)), 0);
     DING_CHECK(batch.ok()) << batch.status();
     Update(policy.get(), *batch, &steps);
   };
   for (int i = 0; i < kWarmUp; ++i) update();
   for (auto _ : state) update();
-  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetItemsProcessed(state.iterations() * Rows(state.range(0)));
   state.SetLabel(Device());
 }
 
@@ -146,7 +149,7 @@ void BM_Lstm(benchmark::State& state) {
   DING_CHECK(network.ok()) << network.status();
   auto adam = GroupAdam::Create({ParametersOf("rnn", network->get())}, {}, 0);
   DING_CHECK(adam.ok()) << adam.status();
-  const int64_t rows = state.range(0) * kLength;
+  const int64_t rows = Rows(state.range(0)) * kLength;
   auto input = BatchBuilder::Create((*network)->input_spec(), rows);
   auto output = BatchBuilder::Create((*network)->output_spec(), rows);
   DING_CHECK(input.ok() && output.ok());
