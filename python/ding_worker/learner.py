@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from ding_worker.workers import _class_of, _needed, _settings
+from ding_worker.workers import _class_of, _mode, _settings
 
 POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
 _log = logging.getLogger("ding_worker")
@@ -95,7 +95,7 @@ class BaseLearner:
 
     def __init__(self, cfg=None, policy=None, tb_logger=None, exp_name="default_experiment", instance_name="learner"):
         self._cfg = _settings(cfg, self.config, instance_name)
-        self.policy = _needed(policy, "policy", instance_name)
+        self.policy = _mode(policy, instance_name)
         self.exp_name, self.instance_name, self.tb_logger = exp_name, instance_name, tb_logger
         self.train_iter, self.collector_envstep = 0, -1
         self.ckpt_name, self.priority_info = None, None
@@ -136,8 +136,11 @@ class BaseLearner:
         priority = outputs[-1].pop("priority", None)
         if priority is not None:
             keys = ("replay_buffer_idx", "replay_unique_id")
-            rows = {key: data.get(key) if isinstance(data, dict) else [row.get(key) for row in data] for key in keys}
-            self.priority_info = {"priority": priority, **rows}
+            # All rows of a sequence have its ids.
+            first = data if isinstance(data, dict) else [row[0] if isinstance(row, list) else row for row in data]
+            rows = {key: first.get(key) if isinstance(first, dict) else [row.get(key) for row in first] for key in keys}
+            ids = {key: value[:, 0] if np.ndim(value) == 2 else value for key, value in rows.items() if value is not None}
+            self.priority_info = {"priority": priority, **rows, **ids}
         for output in outputs:
             self.log_buffer = output
             for key, value in output.items():

@@ -16,20 +16,29 @@ from ding_worker.training import _read, _settings
 
 
 def create_policy(config, *, env=None, enable_field=("collect", "eval", "learn", "command"), **fields):
-    """The Policy of a config, with the arguments of train(). The loop is yours: of the config only policy, env and seed have an effect."""
+    """The Policy of a config, with the arguments of train().
+
+    The loop, its envs and its buffer are yours, so nothing of the config that is about them has an effect: also nstep and discount_factor
+    of a policy with a buffer are those of the buffer.
+    """
     text, source = _read(config, "", False)
     core = _core.LearningPolicy(text, source, _settings(env, fields, text))
     return Policy(core, enable_field)
 
 
 def _stack(rows):
-    """Nested columns of nested dicts of arrays and numbers."""
+    """Nested columns of nested dicts of arrays and numbers; of lists of dicts, which are sequences, columns of sequences."""
+    rows = [_stack(row) if isinstance(row, (list, tuple)) else row for row in rows]
     first = rows[0]
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict) or row.keys() != first.keys():
+            found = list(row) if isinstance(row, dict) else type(row).__name__
+            raise ValueError(f"row {i} is {found}, expected a dict with the keys of row 0: {list(first)}")
     return {key: _stack([row[key] for row in rows]) if isinstance(first[key], dict) else np.stack([row[key] for row in rows]) for key in first}
 
 
 class Policy:
-    """Has the modes of `enable_field`; the others are None."""
+    """Has the modes of `enable_field`; the others are None, as is one that the policy does not have."""
 
     def __init__(self, core, enable_field):
         self._core = core
@@ -38,10 +47,10 @@ class Policy:
         if unknown:
             raise ValueError(f"enable_field has {unknown}, expected some of {list(modes)}")
         for name, mode in modes.items():
-            setattr(self, f"{name}_mode", mode(core) if name in enable_field else None)
+            setattr(self, f"{name}_mode", mode(core) if name in enable_field and name in core.modes else None)
 
     def __repr__(self):
-        return self._core.attributes["info"]
+        return self._core.attributes.get("info", "a policy that does not learn")
 
 
 class _Mode:
@@ -56,10 +65,20 @@ class _Mode:
 
 
 class EvalMode(_Mode):
-    _collects = False
+    _collects, _name = False, "eval"
+
+    def __init__(self, core):
+        super().__init__(core)
+        start = {"envstep": 0, "learner_step": 0}
+        self._known = set(core.settings(self._name, start)) if "command" in core.modes else set()
 
     def forward(self, data, **settings):
         """{env: {"action": ...}} for {env: observation}. `settings` are those of command_mode."""
+        unknown = sorted(set(settings) - self._known)
+        if unknown:
+            raise ValueError(f"the policy has no settings {unknown} to {self._name}, expected some of {sorted(self._known)}")
+        if not isinstance(data, dict):
+            raise TypeError(f"the observations are a {type(data).__name__}, expected a dict of them by the number of the env")
         if not data:
             return {}
         rows = list(data.values())
@@ -69,13 +88,14 @@ class EvalMode(_Mode):
 
     def reset(self, data_id=None):
         """Episodes begin in these envs, or in all: drops their memory."""
-        self._core.reset(self._collects, data_id or [])
+        if data_id is None or len(data_id):
+            self._core.reset(self._collects, [] if data_id is None else list(data_id))
 
 
 class CollectMode(EvalMode):
     """Explores; outputs have what the policy stores beside the action."""
 
-    _collects = True
+    _collects, _name = True, "collect"
 
     def process_transition(self, obs, model_output, timestep):
         ended = timestep.done and not timestep.info["truncated"]
@@ -91,6 +111,8 @@ class LearnMode(_Mode):
     def forward(self, data, **settings):
         """Learns from a batch: a dict of columns, as sample(columns=True) returns, or a list of samples. A list of dicts, one for each
         optimizer step."""
+        if not isinstance(data, dict) and not (isinstance(data, (list, tuple)) and data):
+            raise ValueError(f"the batch is {data!r}, expected a dict of columns, or a list of samples that is not empty")
         return self._core.learn(data if isinstance(data, dict) else _stack(data), settings)
 
     def monitor_vars(self):
@@ -110,11 +132,16 @@ class LearnMode(_Mode):
 class CommandMode(_Mode):
     """The settings of the other modes at a progress: {"envstep": ..., "learner_step": ...}."""
 
+    def _settings(self, mode, info):
+        if set(info) != {"envstep", "learner_step"}:
+            raise ValueError(f"the progress has {sorted(info)}, expected ['envstep', 'learner_step']")
+        return self._core.settings(mode, info)
+
     def get_setting_collect(self, info):
-        return self._core.settings("collect", info)
+        return self._settings("collect", info)
 
     def get_setting_learn(self, info):
-        return self._core.settings("learn", info)
+        return self._settings("learn", info)
 
     def get_setting_eval(self, info):
-        return self._core.settings("eval", info)
+        return self._settings("eval", info)

@@ -10,6 +10,7 @@ process.
 """
 
 import difflib
+import importlib.util
 import json
 import logging
 import os
@@ -132,6 +133,9 @@ def _settings(env, fields, text):
         if env in _core.entries_of_kind("env"):
             settings.append(f"env.type={env}")
         else:
+            near = difflib.get_close_matches(env, list(_core.entries_of_kind("env")), 3)
+            if near and importlib.util.find_spec("gymnasium") is None:
+                raise ValueError(f"there is no env '{env}', and this Python has no gymnasium, which may know it; near ones: {', '.join(near)}")
             settings += ["env.type=gymnasium", f"env.params.{'entry_point' if ':' in env else 'id'}={env}"]
     elif env is not None:
         fields = {"env": env, **fields}

@@ -54,6 +54,12 @@ def _needed(value, name, owner):
     return value
 
 
+def _mode(policy, owner):
+    if not callable(getattr(_needed(policy, "policy", owner), "forward", None)):
+        raise TypeError(f"the policy of the {owner} has no forward(), expected a mode of a policy, such as policy.collect_mode")
+    return policy
+
+
 class _Player:
     """Steps the envs with a policy."""
 
@@ -112,7 +118,7 @@ class _Worker:
         self._cfg = _settings(cfg, self.config, self._name)
         self._tb_logger = tb_logger
         self._player = None
-        self.reset(_needed(policy, "policy", self._name), _needed(env, "env", self._name))
+        self.reset(_mode(policy, self._name), _needed(env, "env", self._name))
 
     @classmethod
     def default_config(cls):
@@ -160,6 +166,8 @@ class _Collector(_Worker):
         value = _attribute(self._player.policy, name) if value is None else value
         if value is None:
             raise RuntimeError(f"{self._name}: collect() has no {name}, expected it as an argument, or as an attribute of the policy")
+        if value < 0:
+            raise ValueError(f"{self._name}: {name} is {value}, expected 0 or more")
         return value
 
     def _collect_step(self, active, train_iter, kwargs):

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
@@ -29,6 +30,7 @@
 #include "ding_worker/python/extension/process_guard.h"
 #include "ding_worker/python/extension/stream_tracker.h"
 #include "ding_worker/python/extension/transitions.h"
+#include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/pipeline/serial_run.h"
 #include "ding_worker/worker/setup/experiment_setup.h"
 
@@ -98,6 +100,9 @@ class LearningPolicy {
         PlayerSpec(ValueOrThrow(MakeEnvManager(config, /*env_num=*/1, Clock::Real()))->env_spec());
     policy_ = ValueOrThrow(MakePolicy(config, env, PolicyModes()));
     obs_.emplace(env.observation);
+    attributes_["discount_factor"] = config.policy().discount_factor();
+    attributes_["nstep"] = config.policy().nstep();
+    AddAttributes();
   }
 
   // Returns the outputs [B, ...] for observations [B, ...]: row i belongs to env ids[i].
@@ -169,21 +174,14 @@ class LearningPolicy {
     return FromValues(command->GetSettingEval(info));
   }
 
-  py::dict Attributes() {
-    const auto use = guard_.Enter();
-    const CollectAttributes collect = policy_->collect_mode()->attributes();
-    const LearnAttributes learn = policy_->learn_mode()->attributes();
-    py::dict all;
-    all["n_sample"] = collect.n_sample;
-    all["n_episode"] = collect.n_episode;
-    all["unroll_len"] = collect.unroll_len;
-    all["on_policy"] = collect.on_policy;
-    all["traj_len_inf"] = collect.traj_len_inf;
-    all["batch_size"] = learn.batch_size;
-    all["priority"] = learn.priority;
-    all["monitor_vars"] = policy_->learn_mode()->monitor_vars();
-    all["info"] = policy_->learn_mode()->info();
-    return all;
+  // They never change. Those of learning are missing if the policy does not learn.
+  py::dict attributes() const { return attributes_; }
+  // The names of the modes that the policy has.
+  std::vector<std::string> Modes() const {
+    std::vector<std::string> modes = {"collect", "eval"};
+    if (policy_->learn_mode() != nullptr) modes.emplace_back("learn");
+    if (policy_->command_mode() != nullptr) modes.emplace_back("command");
+    return modes;
   }
 
   py::dict StateDictOf() {
@@ -199,6 +197,10 @@ class LearningPolicy {
     StateDict state = StateOfDict(dict, &keep);
     StateDict before;
     ThrowIfError(Save(&before));
+    for (const auto& [name, tensor] : state.tensors()) {
+      if (before.tensors().Find(name) != nullptr) continue;
+      throw py::value_error(absl::StrCat("the state has '", name, "', which this policy has not"));
+    }
     const absl::Status loaded = Load(&state);
     if (!loaded.ok()) ThrowIfError(Load(&before));
     ThrowIfError(loaded);
@@ -208,6 +210,21 @@ class LearningPolicy {
   static constexpr char kModel[] = "model";
   static constexpr char kTrain[] = "train";
   static constexpr char kCollect[] = "collect";
+
+  void AddAttributes() {
+    const CollectAttributes collect = policy_->collect_mode()->attributes();
+    attributes_["n_sample"] = collect.n_sample;
+    attributes_["n_episode"] = collect.n_episode;
+    attributes_["unroll_len"] = collect.unroll_len;
+    attributes_["on_policy"] = collect.on_policy;
+    attributes_["traj_len_inf"] = collect.traj_len_inf;
+    if (policy_->learn_mode() == nullptr) return;
+    const LearnAttributes learn = policy_->learn_mode()->attributes();
+    attributes_["batch_size"] = learn.batch_size;
+    attributes_["priority"] = learn.priority;
+    attributes_["monitor_vars"] = policy_->learn_mode()->monitor_vars();
+    attributes_["info"] = policy_->learn_mode()->info();
+  }
 
   absl::Status Save(StateDict* state) const {
     ScopedStateWriter model(state, kModel);
@@ -237,6 +254,7 @@ class LearningPolicy {
   UseGuard guard_{"the policy"};
   std::unique_ptr<Policy> policy_;
   std::optional<ObservationReading> obs_;
+  py::dict attributes_;
   std::vector<LearnStep> steps_;
 };
 
@@ -252,7 +270,8 @@ void BindLearningPolicy(py::module_& module) {
       .def("get_train_sample", &LearningPolicy::GetTrainSample, arg("columns"))
       .def("learn", &LearningPolicy::Learn, arg("columns"), arg("settings"))
       .def("settings", &LearningPolicy::Settings, arg("mode"), arg("progress"))
-      .def_property_readonly("attributes", &LearningPolicy::Attributes)
+      .def_property_readonly("attributes", &LearningPolicy::attributes)
+      .def_property_readonly("modes", &LearningPolicy::Modes)
       .def("state_dict", &LearningPolicy::StateDictOf)
       .def("load_state_dict", &LearningPolicy::LoadStateDict, arg("state_dict"));
 }

@@ -1,5 +1,6 @@
 """Tests of policies of ours in a loop in Python."""
 
+import importlib.util
 import os
 import threading
 
@@ -143,12 +144,14 @@ def test_a_recurrent_policy_learns_from_sequences():
     buffer.push(rows)
     learner = dw.create_learner({}, policy=policy.learn_mode)
     losses = [learner.train(buffer.sample(8, columns=True))[0]["total_loss"] for _ in range(40)]
+    assert np.ndim(learner.priority_info["replay_unique_id"]) == 1
+    assert np.isfinite(learner.train(buffer.sample(8))[0]["total_loss"])
     assert np.isfinite(losses).all() and np.mean(losses[-5:]) != losses[0]
     with pytest.raises(ValueError, match="sequences"):
         policy.learn_mode.forward({"obs": np.zeros((2, 4), np.float32), "reward": np.zeros(2, np.float32)})
 
 
-def test_what_is_wrong_is_named():
+def test_what_is_wrong_is_named(monkeypatch):
     policy = dw.create_policy("cartpole_dqn")
     with pytest.raises(ValueError, match="'obs' is float32\\[1, 3\\], expected float32\\[1, 4\\]"):
         policy.eval_mode.forward({0: np.zeros(3, np.float32)})
@@ -158,10 +161,27 @@ def test_what_is_wrong_is_named():
         policy.learn_mode.forward({})
     with pytest.raises(FileNotFoundError, match="cartpole_dqm"):
         dw.create_policy("cartpole_dqm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="there is no env 'CartPol-v1'.*CartPole-v1"):
+        dw.create_policy("dqn", env="CartPol-v1")
     with pytest.raises(ValueError, match="enable_field"):
         dw.create_policy("cartpole_dqn", enable_field=["colect"])
     with pytest.raises(KeyError, match="n_samples"):
         policy.collect_mode.get_attribute("n_samples")
+    with pytest.raises(ValueError, match="no settings \\['temperture'\\] to collect, expected some of \\['eps'\\]"):
+        policy.collect_mode.forward({0: np.zeros(4, np.float32)}, temperture=3)
+    with pytest.raises(ValueError, match="the progress has \\['env_step'\\]"):
+        policy.command_mode.get_setting_collect({"env_step": 3})
+    for nothing in (None, []):
+        with pytest.raises(ValueError, match="the batch is"):
+            policy.learn_mode.forward(nothing)
+    with pytest.raises(ValueError, match="row 1 is \\['obs'\\], expected a dict with the keys of row 0"):
+        policy.learn_mode.forward([{"obs": np.zeros(4), "reward": 1.0}, {"obs": np.zeros(4)}])
+    with pytest.raises(ValueError, match="'train/extra', which this policy has not"):
+        state = policy.learn_mode.state_dict()
+        policy.learn_mode.load_state_dict({**state, "train": {**state["train"], "extra": np.zeros(1)}})
+    with pytest.raises(TypeError, match="such as policy.collect_mode"):
+        dw.create_serial_collector({"type": "sample"}, env=envs(), policy=policy)
     assert policy.eval_mode.forward({}) == {} and policy.collect_mode.get_train_sample([]) == []
     only = dw.create_policy("cartpole_dqn", enable_field=["eval"])
     assert only.learn_mode is None and "dqn" in repr(only)
@@ -186,3 +206,42 @@ def test_one_thread_at_a_time():
     learner.join()
     assert refused and set(refused) == {"another thread uses the policy, expected one thread at a time: each needs its own"}
     assert policy.eval_mode.forward({0: np.zeros(4, np.float32)})
+
+
+def test_a_policy_that_does_not_learn_collects():
+    policy = dw.create_policy("random", env="CartPole-v1")
+    assert policy.learn_mode is None and "not learn" in repr(policy)
+    collector = collector_of(policy)
+    assert len(collector.collect(n_sample=8)) == 8
+    with pytest.raises(ValueError, match="n_sample is -1"):
+        collector.collect(n_sample=-1)
+
+
+def test_reset_of_no_env_resets_none():
+    policy = dw.create_policy("cartpole_masked_r2d2", seed=0)
+    obs = {0: np.ones(2, np.float32), 1: np.ones(2, np.float32)}
+
+    def states():
+        return [output["rnn_state"].any() for output in policy.collect_mode.forward(obs, eps=0.0).values()]
+
+    assert states() == [False, False] and states() == [True, True]
+    policy.collect_mode.reset([])
+    assert states() == [True, True]
+    policy.collect_mode.reset(np.array([1]))
+    assert states() == [True, False]
+    policy.collect_mode.reset()
+    assert states() == [False, False]
+
+
+def test_the_learning_rate_follows_its_schedule():
+    schedule = [{"field": "learning_rate", "type": "linear", "steps": 1000, "start": 0.01, "end": 0.001}]
+    policy = dw.create_policy("cartpole_dqn", policy={"schedule": schedule})
+    rows = collector_of(policy).collect(n_sample=64, policy_kwargs={"eps": 1.0})
+    buffer = dw.create_buffer({"type": "naive"})
+    buffer.push(rows)
+    learner = dw.create_learner({}, policy=policy.learn_mode)
+    rates = []
+    for envstep in (0, 500, 1000):
+        settings = policy.command_mode.get_setting_learn({"envstep": envstep, "learner_step": 0})
+        rates.append(learner.train(buffer.sample(16, 0, columns=True), policy_kwargs=settings)[0]["cur_lr"])
+    assert rates == pytest.approx([0.01, 0.0055, 0.001])
