@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ EVENTS = ''.join(json.dumps({'time': 1.7e9 + 40 * i, 'event': event, 'name': EVI
                  for i, event in enumerate(['start', 'join', 'evaluation', 'fault', 'checkpoint', 'leave', 'refusal', 'end']))
 # What the view of a key has when it is drawn.
 DRAWN = {'1': '.card canvas', '2': '#stages .bar', '3': '#videos img', '4': '#config-table td', '5': '#log-text:not(:empty)',
-         '6': '.workers circle'}
+         '6': '.workers circle', '7': '#histograms canvas'}
 # For each element with text of its own: its contrast with what is behind it, by WCAG 2.1.
 CONTRASTS = '''
 const parse = (c) => c.match(/[\\d.]+/g).map(Number);
@@ -126,6 +127,25 @@ class Browser:
             self.driver.stdout.close()
 
 
+def varint(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def event_file(tag):
+    """A file of TensorBoard with histograms, whose checksums are 0."""
+    def field(number, content):
+        return bytes([8 * number + 2]) + varint(len(content)) + content
+
+    records = b''
+    for step in range(1, 40):
+        edges = [step / 40 + i / 10 - 1 for i in range(21)]
+        counts = [round(1000 * math.exp(-((i - 10) ** 2) / (2 + step))) for i in range(20)]
+        histo = struct.pack('<Bd', 9, edges[0]) + field(6, struct.pack('<20d', *edges[1:])) + field(7, struct.pack('<20d', *counts))
+        event = bytes([16]) + varint(step * 2000) + field(5, field(1, field(1, tag.encode()) + field(5, histo)))
+        records += struct.pack('<QI', len(event), 0) + event + bytes(4)
+    return records
+
+
 def rows(seed, best, count=60):
     """Lines of metrics that look like those of a run."""
     lines = []
@@ -178,6 +198,8 @@ class PageTest(unittest.TestCase):
             file.write('first line\n' + EVIL + '\nlast line\n')
         with open(os.path.join(run, 'log', 'events.jsonl'), 'w') as file:
             file.write(EVENTS)
+        with open(os.path.join(run, 'log', 'events.out.tfevents.1.host.1.0'), 'wb') as file:
+            file.write(event_file('learner_iter/td_error' if name == 'dqn' else EVIL))
         with open(os.path.join(run, 'videos', 'evaluation_episode_0.gif'), 'wb') as file:
             file.write(GIF)
 
@@ -207,11 +229,11 @@ class PageTest(unittest.TestCase):
         self.browser.wait("return document.querySelectorAll('.card').length === 1", 'the card of the tag')
         self.assertEqual(self.text('.card h2').replace('Large', '').strip(), 'x/' + EVIL)
         self.browser.wait("return document.querySelector('.readout').textContent.includes('onerror')", 'the name of the run')
-        for key in '23456':
+        for key in '234567':
             self.look_at(key)
         self.browser.wait("return document.getElementById('log-text').textContent.includes('onerror')", 'the log')
         self.assertIsNone(self.browser.run('return window.pwned ?? null'))
-        self.assertEqual(self.browser.run("return document.querySelectorAll('script').length"), 3)
+        self.assertEqual(self.browser.run("return document.querySelectorAll('script').length"), 4)
         problems = [entry['message'] for entry in self.browser.call('POST', '/se/log', {'type': 'browser'}) if entry['level'] == 'SEVERE']
         self.assertEqual(problems, [])
 
@@ -275,9 +297,10 @@ class PageTest(unittest.TestCase):
         for theme in ('light', 'dark'):
             if self.browser.run('return document.documentElement.dataset.theme') != theme:
                 self.browser.press('t')
-            for key in '123456':
+            for key in '1234567':
                 self.look_at(key)
                 self.assertEqual(self.browser.run(CONTRASTS), [], f'{theme} {key}')
+            self.browser.picture(f'{theme}_histograms.png')
             self.look_at('1')
             self.browser.picture(f'{theme}_median.png')
 
@@ -285,7 +308,7 @@ class PageTest(unittest.TestCase):
         self.browser.resize(390, 800)
         self.browser.go(self.url)
         self.browser.wait("return document.querySelector('.card canvas')", 'a curve')
-        for key in '123456':
+        for key in '1234567':
             self.look_at(key)
             self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), 390, key)
             self.browser.picture(f'phone_{key}.png')

@@ -10,7 +10,7 @@ const PALETTES = {
 // A curve beyond the colours is dashed.
 const DASHES = [null, [8, 4], [2, 3], [8, 3, 2, 3]];
 const AXES = {step: 'env steps', iter: 'iterations', seconds: 'seconds'};
-const VIEWS = ['curves', 'stages', 'videos', 'configs', 'logs', 'workers'];
+const VIEWS = ['curves', 'stages', 'videos', 'configs', 'logs', 'workers', 'histograms'];
 const MAX_VIDEOS = 24;
 // The legend of dygraphs has inline styles, which the policy of the page forbids. The cards have their own.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
@@ -382,7 +382,7 @@ async function drawLog() {
 // -- The whole page -----------------------------------------------------------------------------
 
 function drawView(force) {
-  const draw = {curves: () => { listCards(); refreshCards(force); }, stages: drawStages, videos: drawVideos, configs: drawConfigs, logs: drawLog, workers: drawWorkers};
+  const draw = {curves: () => { listCards(); refreshCards(force); }, stages: drawStages, videos: drawVideos, configs: drawConfigs, logs: drawLog, workers: drawWorkers, histograms: drawHistograms};
   Promise.resolve(draw[view]()).catch(() => {});
 }
 
@@ -462,7 +462,7 @@ function onKey(event) {
   };
   if (event.key === 'Enter' && card && event.target === card.element) {
     card.enlarge();
-  } else if (/^[1-6]$/.test(event.key)) {
+  } else if (/^[1-7]$/.test(event.key)) {
     show(VIEWS[event.key - 1]);
   } else if (keys[event.key]) {
     keys[event.key]();

@@ -201,6 +201,7 @@ HttpReply WatchPage::Handle(const HttpRequest& request) {
   if (path == "/api/configs") return Configs(request);
   if (path == "/api/log") return Log(request);
   if (path == "/api/events") return Events();
+  if (path == "/api/histograms") return Histograms(request);
   if (path == "/api/workers") return Workers(request);
   if (path == "/video") return Video(request);
   const absl::string_view name =
@@ -341,7 +342,7 @@ HttpReply WatchPage::Configs(const HttpRequest& request) {
   return Json({{"rows", std::move(rows)}});
 }
 
-const WatchedRun* WatchPage::RunOf(const HttpRequest& request) const {
+WatchedRun* WatchPage::RunOf(const HttpRequest& request) {
   size_t run = 0;
   const bool given = absl::SimpleAtoi(Parameter(request, "run"), &run);
   return given && run < runs_.size() ? &runs_[run] : nullptr;
@@ -366,6 +367,34 @@ HttpReply WatchPage::Video(const HttpRequest& request) {
   auto video = run->ReadVideo(name);
   if (!video.ok()) return HttpReply::NotFound();
   return {200, absl::EndsWith(name, ".mp4") ? "video/mp4" : "image/gif", *std::move(video), {}};
+}
+
+HttpReply WatchPage::Histograms(const HttpRequest& request) {
+  MutexLock lock(&mutex_);
+  WatchedRun* const run = RunOf(request);
+  if (run == nullptr) return HttpReply::NotFound();
+  const std::string tag = Parameter(request, "tag");
+  if (tag.empty()) {
+    const absl::StatusOr<bool> more = run->ReadHistograms(kBytesAtOnce);
+    ordered_json tags = ordered_json::array();
+    for (const auto& [name, histograms] : run->histograms()) tags.push_back(name);
+    return Json({{"more", more.value_or(false)},
+                 {"damage", std::string(more.status().message())},
+                 {"tags", std::move(tags)}});
+  }
+  const auto found = run->histograms().find(tag);
+  if (found == run->histograms().end()) return HttpReply::NotFound();
+  HttpReply reply = {200, "application/json", "{\"histograms\":[", {}};
+  for (const RunHistogram& histogram : found->second) {
+    absl::StrAppend(&reply.body, &histogram == &found->second.front() ? "" : ",",
+                    "{\"step\":", histogram.step, ",\"edges\":");
+    AppendNumbers(histogram.edges, &reply.body);
+    reply.body += ",\"counts\":";
+    AppendNumbers(histogram.counts, &reply.body);
+    reply.body += "}";
+  }
+  reply.body += "]}";
+  return reply;
 }
 
 HttpReply WatchPage::Workers(const HttpRequest& request) {

@@ -8,6 +8,7 @@
 //   GET /api/log?run=&log=&filter=    the end of a log
 //   GET /api/workers?run=       the workers and buffers of a living parallel run
 //   GET /video?run=&name=       a video
+//   GET /api/histograms?run=    the tags of its histograms; with tag=: the histograms
 //   GET /api/events             server-sent events: an event when a run has written something
 //
 //   POST /api/order?folder=&order=&argument=    an order of an operator (run_control.h)
@@ -61,10 +62,11 @@ class WatchPage {
   HttpReply Configs(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Log(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Video(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  HttpReply Histograms(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Workers(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   HttpReply Events();
   // The run that a request names; null if there is none.
-  const WatchedRun* RunOf(const HttpRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  WatchedRun* RunOf(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<RunControl> control_;
   const bool orders_;

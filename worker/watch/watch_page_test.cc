@@ -16,6 +16,7 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/http/http_server.h"
+#include "ding_worker/metrics/tensorboard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -75,6 +76,25 @@ class WatchPageTest : public testing::Test {
   const std::string folder_ = FreshTestFolder();
   std::unique_ptr<WatchPage> page_;
 };
+
+TEST_F(WatchPageTest, Histograms_NamesTagsAndGivesOne) {
+  EXPECT_EQ(Get("/api/histograms", {{"run", "0"}}).body, R"({"more":false,"damage":"","tags":[]})");
+  TensorBoardSink::Options options;
+  options.folder = In("ppo_0/log/serial");
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options));
+  sink->Histogram("<script>", 7, {1, 1, 2});
+  ASSERT_THAT(sink->Flush(), IsOk());
+  EXPECT_EQ(json::parse(Get("/api/histograms", {{"run", "0"}}).body)["tags"], json({"<script>"}));
+  const json reply =
+      json::parse(Get("/api/histograms", {{"run", "0"}, {"tag", "<script>"}}).body)["histograms"];
+  ASSERT_EQ(reply.size(), 1);
+  EXPECT_EQ(reply[0]["step"], 7);
+  EXPECT_EQ(reply[0]["edges"].front(), 1);
+  EXPECT_EQ(reply[0]["edges"].back(), 2);
+  EXPECT_EQ(reply[0]["counts"].front(), 2);
+  EXPECT_EQ(Get("/api/histograms", {{"run", "0"}, {"tag", "none"}}).status, 404);
+  EXPECT_EQ(Get("/api/histograms", {{"run", "9"}}).status, 404);
+}
 
 TEST_F(WatchPageTest, State_NamesRunsMetricsAndDamage) {
   const json state = State();

@@ -163,6 +163,10 @@ CurveOfRun WatchedRun::FindCurve(absl::string_view tag) const {
   return {};
 }
 
+absl::StatusOr<bool> WatchedRun::ReadHistograms(int64_t max_bytes) {
+  return histograms_.ReadMore(JoinPath(folder_, "log"), max_bytes);
+}
+
 std::vector<std::string> WatchedRun::ListLogs() const {
   std::vector<std::string> logs = NamesIn(JoinPath(folder_, "log"));
   logs.erase(std::remove_if(logs.begin(), logs.end(),

@@ -1,4 +1,4 @@
-// What a page shows of a run's folder: curves, state, config, logs and videos. It reads the files
+// What a page shows of a run's folder: curves, histograms, state, config, logs and videos. It reads the files
 // only, while the run writes them or afterwards.
 //
 // Ownership: owns what it has read: some megabytes of curves.
@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/worker/watch/run_curves.h"
+#include "ding_worker/worker/watch/run_histograms.h"
 
 namespace ding {
 
@@ -52,6 +53,12 @@ class WatchedRun {
   }
   CurveOfRun FindCurve(absl::string_view tag) const;
 
+  // Reads what is new of its histograms; see RunHistograms::ReadMore().
+  absl::StatusOr<bool> ReadHistograms(int64_t max_bytes);
+  const std::map<std::string, std::vector<RunHistogram>>& histograms() const {
+    return histograms_.by_tag();
+  }
+
   // The names of the logs: all files of log/ that are text.
   std::vector<std::string> ListLogs() const;
   // The last lines of a log that have all words of `filter`, in any case; at most `max_lines`, from
@@ -72,6 +79,7 @@ class WatchedRun {
   const std::string folder_;
   const std::string name_;
   std::vector<MetricsFile> files_;
+  RunHistograms histograms_;
   std::string damage_;
   std::string end_;                            // why the run has ended; empty: it has not
   absl::Time written_ = absl::InfinitePast();  // the newest of its metrics
