@@ -23,7 +23,7 @@ struct RunHistogram {
 
 class RunHistograms {
  public:
-  // Of one tag; beyond them every second one is left out.
+  // How many of a tag are kept; beyond them every second one is left out.
   static constexpr size_t kMaxHistograms = 128;
 
   // Reads what is new in the event files below `folder`, up to `max_bytes`. Returns whether there

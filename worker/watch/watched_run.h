@@ -1,5 +1,5 @@
-// What a page shows of a run's folder: curves, histograms, state, config, logs and videos. It reads the files
-// only, while the run writes them or afterwards.
+// What a page shows of a run's folder: curves, histograms, state, config, logs and videos. It reads
+// the files only, while the run writes them or afterwards.
 //
 // Ownership: owns what it has read: some megabytes of curves.
 // Threads:   thread-compatible.
