@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/base/internal/endian.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -82,7 +81,8 @@ absl::StatusOr<bool> RunHistograms::ReadFile(const std::string& path, File* file
     if (max_bytes <= 0) return true;
     char head[kHeadBytes];
     DING_RETURN_IF_ERROR(opened->ReadAt(file->read_bytes, absl::MakeSpan(head)));
-    const uint64_t record = absl::little_endian::Load64(head);
+    uint64_t record = 0;  // little endian
+    for (int i = 7; i >= 0; --i) record = record << 8 | static_cast<uint8_t>(head[i]);
     if (record > kImpossibleBytes) return damaged();
     const int64_t whole = kHeadBytes + static_cast<int64_t>(record) + kFootBytes;
     if (size - file->read_bytes < whole) break;  // It is being written.
