@@ -21,7 +21,7 @@ def places():
     if not shutil.which("srun"):
         raise Refused("srun is not installed; run tools/setup slurm, or leave out --slurm")
     cores = int(os.environ.get("SLURM_CPUS_PER_TASK", 1))
-    fit = sum(count // cores for count in counts(os.environ["SLURM_JOB_CPUS_PER_NODE"]))
+    fit = sum(count // cores for count in counts(os.environ.get("SLURM_JOB_CPUS_PER_NODE", "1")))
     return max(1, min(fit, int(os.environ.get("SLURM_NTASKS", fit)))), cores
 
 

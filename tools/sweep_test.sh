@@ -354,4 +354,7 @@ for row in members.values():
     assert len(exact) >= 6 and all(abs(value / rate - 1) < 1e-6 for value, rate in exact), (row, rates, seen)
 assert copies, members
 EOP
+grep -qE '^# Trial [0-9]+ of .* with seed [0-9]+\.$' sweep_real/best.textproto || fail "$(head -n 1 sweep_real/best.textproto)"
+seed=$(sed -nE '1s/.* with seed ([0-9]+)\.$/\1/p' sweep_real/best.textproto)
+grep -qx "seed: $seed" sweep_real/best.textproto || fail "$(cat sweep_real/best.textproto)"
 "$serial" --config=sweep_real/best.textproto --print_config >printed && [ "$(grep -c 'field: "learning_rate"' printed)" = 3 ] || fail "$(cat printed)"
