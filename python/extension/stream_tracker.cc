@@ -74,7 +74,8 @@ absl::Status StreamTracker::Cut(const Rows& rows, std::vector<Segment>* segments
         }
       }
       int64_t last = row;
-      while (last < end) {
+      const bool follows = last < end && Follow(rows, last, 1);
+      while (follows && last < end) {
         const int64_t count = std::min(end - last, kAtOnce);
         if (!Follow(rows, last, count)) {
           while (Follow(rows, last, 1)) ++last;
