@@ -331,7 +331,10 @@ class Workers:
             return Worker(name, node, coordinator)
         self.aggregator = self.aggregator or Aggregator(self.address, coordinator)
         first = next(iter(self.slots))
-        host = self.address if node == first else socket.gethostbyname(node_address(node))
+        try:
+            host = self.address if node == first else socket.gethostbyname(node_address(node))
+        except OSError as error:
+            raise Failed(f"the address of node {node}, '{node_address(node)}', is not known on {socket.gethostname()}: {error}") from error
         return Worker(name, node, f"{self.address}:{self.aggregator.port}", [f"--all_reduce_host={host}"])
 
     def end(self):

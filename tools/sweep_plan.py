@@ -150,7 +150,9 @@ class Plan:
         self.method = message.DESCRIPTOR.enum_types_by_name["Method"].values_by_number[message.method].name
         self.parameters = [Parameter(parameter, f"'{path}'") for parameter in message.parameter]
         if not self.parameters:
-            raise Refused(f"'{path}' has no parameter; write parameter {{ path: \"policy.params.learning_rate\" range {{ low: 0.0001 high: 0.01 log: true }} }}")
+            batch_size = 'path: "policy.learn.batch_size" value: ["32", "64"]'
+            rate = 'path: "learning_rate" range { low: 0.0001 high: 0.01 log: true }'
+            raise Refused(f"'{path}' has no parameter; write parameter {{ {rate if self.method == 'PBT' else batch_size} }}")
         paths = [parameter.path for parameter in self.parameters]
         parameters = dict(zip(paths, self.parameters))
         for name in paths:

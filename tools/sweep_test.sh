@@ -273,7 +273,7 @@ refused "parameter 'x' has value and range; write one of value:" 'parameter { pa
 refused "has the value '1' twice; write it once" 'parameter { path: "x" value: ["1", "1"] } trials: 1'
 refused 'a parameter has no path; write path: "policy.learn.batch_size"' 'parameter { value: "1" } trials: 1'
 refused "has two parameters 'kind'; write one" "$kind $kind trials: 1"
-refused 'has no parameter; write parameter {' 'trials: 1'
+refused 'has no parameter; write parameter { path: "policy.learn.batch_size" value:' 'trials: 1'
 refused 'write one of GRID, RANDOM, TPE, PBT: method: TPE' "$kind trials: 1 method: BAYES"
 refused 'no field named "trails"; its fields are in tools/sweep.proto' "$kind trails: 1"
 refused 'has 0 trials; write 1 to 10000: trials: 30' "$kind"
@@ -286,6 +286,7 @@ refused 'has max_env_step and max_train_iter; write one of them' "$kind trials: 
 refused "goal is 'reward', which is not in 'refused/trial_0/seed_0/result.json'; write one of eval_value, env_step: goal: \"eval_value\"" \
   "$kind trials: 1 seeds: 1 goal: 'reward'"
 pbt='method: PBT trials: 4 max_env_step: 90 pbt { interval: 30 }'
+refused 'has no parameter; write parameter { path: "learning_rate" range' "$pbt"
 x='parameter { path: "x" range { low: 0.1 high: 1 } }'
 refused "a parameter is not one that PBT can change: fake ended with status 1: policy: schedule[0].field is 'y', expected a field that may change: x" \
   "parameter { path: 'y' range { low: 0 high: 1 } } $pbt"

@@ -68,7 +68,7 @@ class Transfers {
 
   const at::Device device_;
   const bool copies_;
-  // Pinned memory. The first `num_used_` buffers are of copies for which nobody has waited.
+  // Pinned memory. Copies that may not have ended use the first `num_used_` buffers.
   std::unique_ptr<std::vector<at::Tensor>> buffers_ = std::make_unique<std::vector<at::Tensor>>();
   size_t num_used_ = 0;
 };

@@ -297,7 +297,7 @@ class TorchNetwork : public Network, public DeviceNetwork {
     return absl::OkStatus();
   }
 
-  // Also returns the errors of steps and target updates for which nobody has waited.
+  // Also returns the errors of earlier steps and target updates, which did not wait for the GPU.
   absl::Status CopyOutputs(std::vector<at::Tensor> outputs, const MutableColumnsView& to) {
     std::vector<void*> places;
     for (int field = 0; field < output_->size(); ++field) places.push_back(to.raw_column(field));

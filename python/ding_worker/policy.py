@@ -109,8 +109,10 @@ class CollectMode(EvalMode):
 
 class LearnMode(_Mode):
     def forward(self, data, **settings):
-        """Learns from a batch: a dict of columns, as sample(columns=True) returns, or a list of samples. A list of dicts, one for each
-        optimizer step."""
+        """Learns from a batch: a dict of columns, as sample(columns=True) returns, or a list of samples.
+
+        Returns the numbers of each optimizer step, such as total_loss, in a list of dicts.
+        """
         if not isinstance(data, dict) and not (isinstance(data, (list, tuple)) and data):
             raise ValueError(f"the batch is {data!r}, expected a dict of columns, or a list of samples that is not empty")
         return self._core.learn(data if isinstance(data, dict) else _stack(data), settings)

@@ -16,6 +16,7 @@
 namespace ding {
 namespace {
 
+constexpr absl::string_view kEventFile = "events.out.tfevents.";
 // The size and its checksum, and the checksum behind the data.
 constexpr int64_t kHeadBytes = 12;
 constexpr int64_t kFootBytes = 4;
@@ -23,18 +24,18 @@ constexpr int64_t kFootBytes = 4;
 constexpr int64_t kMaxRecordBytes = 1 << 20;
 constexpr int64_t kImpossibleBytes = int64_t{1} << 40;
 
-std::vector<std::string> EventFilesBelow(const std::string& folder) {
-  std::vector<std::string> files;
+// The event files of each process, whose folder's name begins its tags: learners write the same.
+std::map<std::string, std::string> EventFilesBelow(const std::string& folder) {
+  std::map<std::string, std::string> prefixes;  // by path
   for (const std::string& name : ListDirectory(folder).value_or(std::vector<std::string>())) {
     const std::string path = JoinPath(folder, name);
-    if (absl::StartsWith(name, "events.out.tfevents.")) files.push_back(path);
+    if (absl::StartsWith(name, kEventFile)) prefixes[path] = "";
     if (!IsDirectory(path)) continue;
     for (const std::string& inner : ListDirectory(path).value_or(std::vector<std::string>())) {
-      if (absl::StartsWith(inner, "events.out.tfevents.")) files.push_back(JoinPath(path, inner));
+      if (absl::StartsWith(inner, kEventFile)) prefixes[JoinPath(path, inner)] = name + ": ";
     }
   }
-  std::sort(files.begin(), files.end());
-  return files;
+  return prefixes;
 }
 
 RunHistogram ToHistogram(int64_t step, const tensorboard::HistogramProto& histo) {
@@ -53,10 +54,10 @@ RunHistogram ToHistogram(int64_t step, const tensorboard::HistogramProto& histo)
 
 absl::StatusOr<bool> RunHistograms::ReadMore(const std::string& folder, int64_t max_bytes) {
   absl::Status damage;
-  for (const std::string& path : EventFilesBelow(folder)) {
+  for (const auto& [path, prefix] : EventFilesBelow(folder)) {
     File* const file = &files_[path];
     const int64_t begin = file->read_bytes;
-    const absl::StatusOr<bool> more = ReadFile(path, file, max_bytes);
+    const absl::StatusOr<bool> more = ReadFile(path, prefix, file, max_bytes);
     damage.Update(more.status());
     max_bytes -= std::max<int64_t>(0, file->read_bytes - begin);
     if (more.ok() && *more) return true;
@@ -65,8 +66,8 @@ absl::StatusOr<bool> RunHistograms::ReadMore(const std::string& folder, int64_t 
   return false;
 }
 
-absl::StatusOr<bool> RunHistograms::ReadFile(const std::string& path, File* file,
-                                             int64_t max_bytes) {
+absl::StatusOr<bool> RunHistograms::ReadFile(const std::string& path, const std::string& prefix,
+                                             File* file, int64_t max_bytes) {
   DING_ASSIGN_OR_RETURN(const auto opened, RandomAccessFile::Open(path));
   const int64_t size = opened->size_bytes();
   if (size < file->read_bytes) *file = File();
@@ -92,7 +93,7 @@ absl::StatusOr<bool> RunHistograms::ReadFile(const std::string& path, File* file
       tensorboard::Event event;
       if (!ParseProto(bytes, &event).ok()) return damaged();
       for (const tensorboard::Summary::Value& value : event.summary().value()) {
-        if (value.has_histo()) Add(value.tag(), ToHistogram(event.step(), value.histo()));
+        if (value.has_histo()) Add(prefix + value.tag(), ToHistogram(event.step(), value.histo()));
       }
     }
     file->read_bytes += whole;

@@ -31,7 +31,7 @@ class RunHistograms {
   //   kDataLoss  a record is damaged; the message names the file. What is behind it is left out
   absl::StatusOr<bool> ReadMore(const std::string& folder, int64_t max_bytes);
 
-  // By tag, in the order of their steps.
+  // By process and tag, such as "learner-0: learner_iter/td_error", in the order of their steps.
   const std::map<std::string, std::vector<RunHistogram>>& by_tag() const { return by_tag_; }
 
  private:
@@ -40,7 +40,8 @@ class RunHistograms {
     bool damaged = false;
   };
 
-  absl::StatusOr<bool> ReadFile(const std::string& path, File* file, int64_t max_bytes);
+  absl::StatusOr<bool> ReadFile(const std::string& path, const std::string& prefix, File* file,
+                                int64_t max_bytes);
   void Add(const std::string& tag, RunHistogram histogram);
 
   std::map<std::string, File> files_;

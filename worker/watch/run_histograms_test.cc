@@ -44,9 +44,9 @@ class RunHistogramsTest : public testing::Test {
     EXPECT_FALSE(more.value_or(false));
     return more.status();
   }
-  std::vector<int64_t> Steps() const {
+  std::vector<int64_t> Steps(const std::string& process = "serial") const {
     std::vector<int64_t> steps;
-    const auto found = read_.by_tag().find("q");
+    const auto found = read_.by_tag().find(process + ": q");
     if (found == read_.by_tag().end()) return steps;
     for (const RunHistogram& histogram : found->second) steps.push_back(histogram.step);
     return steps;
@@ -61,7 +61,7 @@ TEST_F(RunHistogramsTest, ReadsWhatTheSinkHasWritten) {
   ASSERT_THAT(ReadAll(), IsOk());
   EXPECT_THAT(Steps(), ElementsAre(3, 4, 5));
   EXPECT_THAT(read_.by_tag(), SizeIs(1)) << "scalars are none";
-  const RunHistogram& last = read_.by_tag().at("q").back();
+  const RunHistogram& last = read_.by_tag().at("serial: q").back();
   ASSERT_EQ(last.edges.size(), last.counts.size() + 1);
   EXPECT_EQ(last.edges.front(), 0);
   EXPECT_EQ(last.edges.back(), 5);
@@ -84,11 +84,19 @@ TEST_F(RunHistogramsTest, GoesOnWhereItWasAndInPieces) {
     ++pieces;
   }
   EXPECT_GE(pieces, 2);
-  EXPECT_THAT(Steps(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Steps("learner-0"), ElementsAre(1, 2, 3));
   // A resumed run repeats steps, in another file.
   Write("learner-0", 3, 4);
   ASSERT_THAT(ReadAll(), IsOk());
-  EXPECT_THAT(Steps(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Steps("learner-0"), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(RunHistogramsTest, LearnersDoNotMix) {
+  Write("learner-0", 1, 3);
+  Write("learner-1", 2, 2);
+  ASSERT_THAT(ReadAll(), IsOk());
+  EXPECT_THAT(Steps("learner-0"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Steps("learner-1"), ElementsAre(2));
 }
 
 TEST_F(RunHistogramsTest, ThinsOutLongRuns) {

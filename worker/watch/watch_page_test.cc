@@ -84,9 +84,10 @@ TEST_F(WatchPageTest, Histograms_NamesTagsAndGivesOne) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options));
   sink->Histogram("<script>", 7, {1, 1, 2});
   ASSERT_THAT(sink->Flush(), IsOk());
-  EXPECT_EQ(json::parse(Get("/api/histograms", {{"run", "0"}}).body)["tags"], json({"<script>"}));
-  const json reply =
-      json::parse(Get("/api/histograms", {{"run", "0"}, {"tag", "<script>"}}).body)["histograms"];
+  EXPECT_EQ(json::parse(Get("/api/histograms", {{"run", "0"}}).body)["tags"],
+            json({"serial: <script>"}));
+  const json reply = json::parse(
+      Get("/api/histograms", {{"run", "0"}, {"tag", "serial: <script>"}}).body)["histograms"];
   ASSERT_EQ(reply.size(), 1);
   EXPECT_EQ(reply[0]["step"], 7);
   EXPECT_EQ(reply[0]["edges"].front(), 1);
