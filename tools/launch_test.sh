@@ -109,9 +109,9 @@ wait_until 30 'grep -qs "job '"$job"' (RUNNING) works on this run" "slurm-$secon
 # Workers, the coordinator and Redis die.
 kill -9 "$(pid_of learner-0)" "$(pid_of collector-1)"
 goes_on 3
-kill -9 "$(pgrep -f 'parallel --role=coordinator')"
+pkill -9 -f 'parallel --role=coordinator'
 goes_on 3
-kill -9 "$(pgrep -x redis-server)"
+pkill -9 -x redis-server  # with its child, while it saves
 goes_on 3
 echo "after deaths: $(ctl status | head -n 1)"
 
@@ -127,7 +127,7 @@ requeued() {
 # A node is lost: its slurmd, and all that ran on it.
 node=$(squeue -h -j "$job" -o %B)
 kill -9 "$(cat "cluster/$node.pid")"
-kill -9 $(pgrep -f "^slurmstepd: \[$job\." ) $(pgrep -f "$run.job/bin/parallel") $(pgrep -f slurm_script) "$(pgrep -x redis-server)" || true
+pkill -9 -f "^slurmstepd: \[$job\.|$run.job/bin/parallel|slurm_script|^redis-"
 requeued "the loss of $node"
 [ "$(squeue -h -j "$job" -o %B)" != "$node" ] || fail "the job is still on $node"
 slurmd -N "$node"
