@@ -257,14 +257,20 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return IsInterrupted() || !SupervisorLives(); };
+  std::optional<GrpcTransport> operators;  // for the monitor's page
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunMonitor> monitor, StartRunMonitor());
   if (monitor != nullptr) {
+    DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
+    operators.emplace(LinkOptions("operator"));
     options.show = [&monitor](const RunStatus& status, const StageTimes& stages) {
       if (monitor->Due()) monitor->Show(status, stages);
     };
   }
   deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
-  options.began = [deadline] { deadline->Enter(nullptr); };
+  options.began = [&](const std::string& exp_dir) {
+    deadline->Enter(nullptr);
+    if (monitor != nullptr) monitor->Begin(exp_dir, &*operators);
+  };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
   const bool on_terminal =
       InterruptSignal() == 0 && !outcome.exp_dir.empty() && isatty(STDOUT_FILENO) == 1;

@@ -190,6 +190,7 @@ absl::Status Train(SerialRun* run, Shown* shown, InterruptDeadline* deadline) {
   Progress& progress =
       shown->progress.emplace(MakeProgressOptions(run->config(), *run->pipeline()));
   shown->pipeline = run->pipeline();
+  if (shown->monitor != nullptr) shown->monitor->Begin(run->path(), nullptr);
   shown->UpdateMonitor();
   deadline->Enter([&] { EndInTheMiddle(run, &progress); });
   SerialResult serial;

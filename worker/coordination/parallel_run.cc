@@ -384,7 +384,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
     run.GiveUp();
     return started;
   }
-  options.began();
+  options.began(run.exp_dir());
   outcome.exp_dir = run.exp_dir();
   const absl::Status status = run.Watch();
   run.TellSinks(status);

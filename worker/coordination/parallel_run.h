@@ -47,8 +47,8 @@ struct ParallelRunOptions {
                                                                      const StageTimes&) {};
   // Polled: returns whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
-  // Called once, when the run begins: from then on `interrupted` is polled.
-  std::function<void()> began = [] {};
+  // Called once with the run's folder, when the run begins: from then on `interrupted` is polled.
+  std::function<void(const std::string& exp_dir)> began = [](const std::string&) {};
 };
 
 struct ParallelOutcome {

@@ -1,6 +1,6 @@
-// Shows a run to others while it works, such as to Prometheus. The library that does this
-// (worker/prometheus) and its flag are only in the programs that link it; the programs that train
-// call these functions.
+// Shows a run to others while it works: to a browser, or to Prometheus. The library that does this
+// and its flag (//worker/prometheus:http_flag) are only in programs that link it. The programs that
+// train call these functions.
 //
 // Threads: LinkRunMonitor() is called before main(), the other functions from main(). A RunMonitor
 //          is called by the thread of the run.
@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/metrics/time_histogram.h"
 
 namespace ding {
@@ -19,10 +20,14 @@ namespace ding {
 class RunMonitor {
  public:
   virtual ~RunMonitor() = default;
+  // Shows this folder, into which the process writes the run. Called once, by a serial run or a
+  // coordinator, before the first Show(). `operators` connects to this coordinator as an operator;
+  // null: the run takes no orders. It must outlive the monitor.
+  virtual void Begin(const std::string& folder, Transport* operators) = 0;
   // Whether to call Show() again. Cheap.
   virtual bool Due() = 0;
-  // Shows the run from now on as it is in `status`, of which a worker of a parallel run knows only
-  // the name, and the stages that this process measures.
+  // Shows the state of the run, and how long the stages of this process take. A worker of a
+  // parallel run sets only the name in `status`.
   virtual void Show(const RunStatus& status, const StageTimes& stages) = 0;
 };
 

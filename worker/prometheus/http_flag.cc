@@ -11,18 +11,19 @@
 #include "ding_worker/interaction/http/http_server.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/run_monitor.h"
-#include "ding_worker/worker/prometheus/metrics_server.h"
+#include "ding_worker/worker/prometheus/run_server.h"
 #include "gflags/gflags.h"
 
-DEFINE_string(http, "", "address where the metrics of the run are served; empty: nowhere");
+DEFINE_string(http, "",
+              "address where the page and the metrics of the run are served; empty: nowhere");
 
 namespace ding {
 namespace {
 
 constexpr char kHelp[] =
-    R"(  --http=ADDRESS:PORT   serves the metrics of the run at /metrics, for Prometheus; port 0: any free one. Beyond
-                          loopback it needs --tls_cert, --tls_key and --token_file
-                          (docs/how_to/metrics_by_prometheus.md)
+    R"(  --http=ADDRESS:PORT   serves a page that shows the run, and its metrics for Prometheus at /metrics; port 0: any
+                          free one. Beyond loopback it needs --tls_cert, --tls_key and --token_file
+                          (docs/how_to/watch_a_run.md, docs/how_to/metrics_by_prometheus.md)
 )";
 
 absl::StatusOr<std::unique_ptr<RunMonitor>> StartByFlag() {
@@ -31,9 +32,10 @@ absl::StatusOr<std::unique_ptr<RunMonitor>> StartByFlag() {
   HttpServer::Options options;
   options.address = FLAGS_http;
   options.link = LinkOptions("");
-  absl::StatusOr<std::unique_ptr<MetricsServer>> server = MetricsServer::Start(options);
+  absl::StatusOr<std::unique_ptr<RunServer>> server = RunServer::Start(options);
   if (!server.ok()) return Annotate(server.status(), "--http");
-  std::fprintf(stderr, "metrics: %s\n", (*server)->url().c_str());
+  std::fprintf(stderr, "page: %s, metrics: %smetrics\n", (*server)->url().c_str(),
+               (*server)->url().c_str());
   return *std::move(server);
 }
 

@@ -37,11 +37,13 @@ def get(url):
         return reply.read().decode()
 
 
-def ask(url, cafile, token=''):
+def ask(url, cafile, token='', **others):
     """The status of the reply to somebody who trusts an authority and sends a token, and the reply."""
+    headers = {'Authorization': f'Bearer {token}'} if token else {}
+    headers.update(others.pop('headers', {}))
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cafile)))
     try:
-        with opener.open(urllib.request.Request(url, headers={'Authorization': f'Bearer {token}'} if token else {}), timeout=30) as reply:
+        with opener.open(urllib.request.Request(url, headers=headers, **others), timeout=30) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -129,6 +131,14 @@ class ScrapeTest(unittest.TestCase):
             'ding_worker_buffer_staleness_iterations{', 'ding_worker_stage_seconds_bucket{stage="learn",le="0.001"} '])
         self.assertNotIn('worker_workers', text)
         self.check(text)
+        # Its page shows this run alone, which takes no orders.
+        page = run.wait_for(r'page: (\S+),')
+        self.assertIn('watch.js', get(page))
+        state = json.loads(get(f'{page}api/state'))
+        self.assertEqual([shown['folder'] for shown in state['runs']], [f'{self.folder}/serial'])
+        self.assertFalse(state['orders'])
+        eventually(lambda: 'evaluator/reward_mean' in json.loads(get(f'{page}api/state'))['metrics'], run.text)
+        self.assertEqual(get(f'{page}api/workers?run=0'), '{}')
         # Another program cannot have the same port, and says who has it.
         url = run.wait_for(r'metrics: (\S+)')
         other = subprocess.run(SERIAL + [f'--exp_dir={self.folder}/other', f'--http={urllib.parse.urlsplit(url).netloc}'],
@@ -150,6 +160,9 @@ class ScrapeTest(unittest.TestCase):
         for stage in STAGES:
             self.assertIn(f'\nding_worker_stage_seconds_count{{stage="{stage}"}} ', text)
         self.check(text)
+        page = run.wait_for(r'page: (\S+),')
+        eventually(lambda: len((json.loads(get(f'{page}api/workers?run=0')).get('status') or {'workers': []})['workers']) == 3,
+                   lambda: get(f'{page}api/workers?run=0'))
         # Workers serve their own stages, and leave the run to the coordinator.
         with open(os.path.join(self.folder, 'parallel', 'coordinator', 'address')) as file:
             coordinator = file.read().strip()
@@ -158,6 +171,7 @@ class ScrapeTest(unittest.TestCase):
         self.assertEqual(re.findall(r'# TYPE ding_worker_(\S+)', text), ['run_info', 'stage_seconds', 'status_age_seconds'])
         eventually(lambda: 'stage_seconds_count{stage="push"} 0\n' not in self.scrape(worker, []), worker.text)
         self.check(text)
+        self.assertIn('The metrics of this process', get(worker.wait_for(r'page: (\S+),')))
         refused = subprocess.run(['worker/parallel', '--role=aggregator', '--coordinator=127.0.0.1:1', '--http=127.0.0.1:0'],
                                  capture_output=True, text=True, check=False)
         self.assertEqual(refused.returncode, 1)
@@ -238,6 +252,15 @@ class ScrapeTest(unittest.TestCase):
             get(f'http://{target}/metrics')
         with self.assertRaisesRegex(urllib.error.URLError, 'CERTIFICATE_VERIFY_FAILED'):
             ask(f'https://{target}/metrics', None, token)
+        # The page takes orders of operators.
+        self.assertTrue(json.loads(ask(f'https://{target}/api/state', ca, token)[1])['orders'])
+        order = f'https://{target}/api/order?' + urllib.parse.urlencode({'folder': f'{self.folder}/parallel', 'order': 'shrink', 'argument': 1})
+        origin = {'headers': {'Origin': f'https://{target}'}, 'method': 'POST'}
+        with open(f'{self.folder}/certs/collector/tokens') as file:
+            self.assertEqual(ask(order, ca, file.read().split()[1], **origin)[0], 403)
+        self.assertEqual(json.loads(ask(order, ca, token, **origin)[1])['done'], True)
+        with open(f'{self.folder}/parallel/coordinator/orders.jsonl') as file:
+            self.assertEqual([json.loads(line)['order'] for line in file], ['shrink 1'] * 2)
         if not HAS_PROMETHEUS:
             return
         token_file = os.path.join(self.folder, 'token')

@@ -30,6 +30,10 @@ using nlohmann::ordered_json;
 constexpr char kAddress[] = "coordinator/address";
 constexpr char kOrders[] = "coordinator/orders.jsonl";
 constexpr mode_t kOrdersMode = 0644;
+// How long to wait for the answer of a coordinator. Questions to other runs wait meanwhile.
+constexpr absl::Duration kAskTimeout = absl::Seconds(3);
+// How long to try an address where nobody listens.
+constexpr absl::Duration kRefusedTimeout = absl::Milliseconds(200);
 
 std::string Dump(const ordered_json& json) {
   // Bytes of strangers may be no UTF-8.
@@ -69,6 +73,14 @@ absl::Status Note(const std::string& folder, ordered_json line) {
 }
 
 }  // namespace
+
+RunControl::Ask RunControl::AskBy(Transport* transport) {
+  return [transport](const std::string& address, const OperatorRequest& request) {
+    const Timer waited(Clock::Real());
+    return AskOperator(address, absl::StrCat("watch-", getpid()), request, kAskTimeout, transport,
+                       [&waited] { return waited.Elapsed() >= kRefusedTimeout; });
+  };
+}
 
 absl::StatusOr<std::unique_ptr<RunControl>> RunControl::Start(Ask ask) {
   auto control = absl::WrapUnique(new RunControl(std::move(ask)));

@@ -36,6 +36,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/http/http_server.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 
@@ -47,6 +48,9 @@ class RunControl {
   // As AskOperator(): asks the coordinator at `address`, and returns its reply. May take seconds.
   using Ask = std::function<absl::StatusOr<OperatorReply>(const std::string& address,
                                                           const OperatorRequest& request)>;
+
+  // Asks as an operator who connects by `transport`, which must outlive the function.
+  static Ask AskBy(Transport* transport);
 
   //   kResourceExhausted  the system refuses a thread
   static absl::StatusOr<std::unique_ptr<RunControl>> Start(Ask ask);

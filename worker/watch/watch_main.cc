@@ -1,7 +1,5 @@
 // //worker/watch: shows runs in a browser, while they run and afterwards.
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -12,14 +10,11 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/http/http_server.h"
-#include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"
@@ -33,11 +28,6 @@ DEFINE_string(http, "127.0.0.1:8765", "address of the page");
 
 namespace ding {
 namespace {
-
-// How long to wait for the answer of a coordinator. Questions to other runs wait meanwhile.
-constexpr absl::Duration kAskTimeout = absl::Seconds(3);
-// How long to try an address where nobody listens.
-constexpr absl::Duration kRefusedTimeout = absl::Milliseconds(200);
 
 constexpr char kHelp[] =
     R"(Shows runs in a browser, while they run and afterwards, until Ctrl-C. With --token_file, operators
@@ -74,13 +64,7 @@ absl::Status Watch(const std::vector<std::string>& paths) {
   // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   GrpcTransport transport(RunLink());
-  DING_ASSIGN_OR_RETURN(
-      auto control,
-      RunControl::Start([&transport](const std::string& address, const OperatorRequest& request) {
-        const Timer waited(Clock::Real());
-        return AskOperator(address, absl::StrCat("watch-", getpid()), request, kAskTimeout,
-                           &transport, [&waited] { return waited.Elapsed() >= kRefusedTimeout; });
-      }));
+  DING_ASSIGN_OR_RETURN(auto control, RunControl::Start(RunControl::AskBy(&transport)));
   const bool orders = !LinkOptions("").token_file.empty();
   DING_ASSIGN_OR_RETURN(const auto page, WatchPage::Start(folders, std::move(control), orders));
   HttpServer::Options options;
