@@ -37,6 +37,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/coordination/parallel_run.h"
 #include "ding_worker/worker/coordination/parallel_setup.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/processes/parallel_job.h"
 #include "ding_worker/worker/processes/parallel_worker.h"
 #include "ding_worker/worker/processes/supervisor.h"
@@ -269,7 +270,7 @@ absl::StatusOr<int> Coordinate(const ExperimentConfig& config, InterruptDeadline
   deadline->Enter([] { std::fprintf(stderr, "interrupted before the run began\n"); });
   options.began = [&](const std::string& exp_dir) {
     deadline->Enter(nullptr);
-    if (monitor != nullptr) monitor->Begin(exp_dir, &*operators);
+    if (monitor != nullptr) monitor->Begin(exp_dir, AskerOf(&*operators));
   };
   DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
   const bool on_terminal =

@@ -16,12 +16,17 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/worker/coordination/run_status_text.h"
 
 namespace ding {
 namespace {
 
 // How often to check whether the answer is still wanted.
 constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
+
+// How long a page waits for an answer, and tries an address where nobody listens.
+constexpr absl::Duration kPageTimeout = absl::Seconds(3);
+constexpr absl::Duration kPageRefusedTimeout = absl::Milliseconds(200);
 
 // The commands that take an argument, and those that take none.
 constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
@@ -154,6 +159,19 @@ absl::StatusOr<OperatorRequest> ParseOperatorCommand(const std::vector<std::stri
     command == "grow" ? request.set_grow(by) : request.set_shrink(by);
   }
   return request;
+}
+
+AskRun AskerOf(Transport* transport) {
+  return [transport](const std::string& address,
+                     const std::vector<std::string>& words) -> absl::StatusOr<std::string> {
+    DING_ASSIGN_OR_RETURN(const OperatorRequest request, ParseOperatorCommand(words));
+    const Timer waited(Clock::Real());
+    DING_ASSIGN_OR_RETURN(
+        const OperatorReply reply,
+        AskOperator(LocalAddress(address), absl::StrCat("watch-", getpid()), request, kPageTimeout,
+                    transport, [&waited] { return waited.Elapsed() >= kPageRefusedTimeout; }));
+    return request.has_inspect() ? RunStatusToJson(reply.status()) : reply.message();
+  };
 }
 
 std::vector<int64_t> MissingWorkerDetector::Update(

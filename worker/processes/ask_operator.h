@@ -18,6 +18,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/worker/program/run_monitor.h"
 
 namespace ding {
 
@@ -45,6 +46,10 @@ absl::StatusOr<OperatorReply> AskOperator(
 // {"shrink", N} or {"drain", NAME}.
 //   kInvalidArgument  it is none of these
 absl::StatusOr<OperatorRequest> ParseOperatorCommand(const std::vector<std::string>& words);
+
+// Asks by `transport`, which must outlive the result, as an operator of whom nobody has to wait for
+// long: it gives up after 3 s, or 0.2 s if nobody listens.
+AskRun AskerOf(Transport* transport);
 
 // Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
 inline constexpr absl::Duration kMissingTimeout = absl::Seconds(3);

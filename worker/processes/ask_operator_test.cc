@@ -39,14 +39,16 @@ class DeadEnd : public Transport {
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& /*address*/) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& /*address*/,
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& to,
                                                       absl::Duration timeout) override {
+    address = to;
     ++attempts;
     longest = std::max(longest, timeout);
     const absl::Status late = absl::DeadlineExceededError("no connection");
     return silent_ ? late : MarkConnectRefused(late);
   }
 
+  std::string address;  // of the last attempt
   int attempts = 0;
   absl::Duration longest;
 
@@ -62,6 +64,14 @@ TEST(OperatorClientTest, CancellationEndsTheCallEarly) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_EQ(transport.attempts, 5);
   EXPECT_LE(transport.longest, absl::Milliseconds(100));
+}
+
+TEST(OperatorClientTest, AskerOf_ConnectsOnThisMachineAndGivesUpSoon) {
+  DeadEnd transport(/*silent=*/false);
+  EXPECT_THAT(AskerOf(&transport)("0.0.0.0:7235", {"status"}),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(transport.address, "127.0.0.1:7235");
+  EXPECT_THAT(AskerOf(&transport)("", {"dance"}), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 // A transport that gives a reason for its failure, unless an attempt is too short for that.

@@ -7,23 +7,29 @@
 #ifndef DING_WORKER_WORKER_PROGRAM_RUN_MONITOR_H_
 #define DING_WORKER_WORKER_PROGRAM_RUN_MONITOR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/metrics/time_histogram.h"
 
 namespace ding {
+
+// Asks the coordinator at `address` as an operator: {"status"} for its status as JSON, {"grow", "2"},
+// {"shrink", "1"}, {"drain", NAME} or {"stop"} for its answer. May take seconds. AskerOf() makes one
+// (worker/processes/ask_operator.h).
+using AskRun = std::function<absl::StatusOr<std::string>(const std::string& address,
+                                                         const std::vector<std::string>& words)>;
 
 class RunMonitor {
  public:
   virtual ~RunMonitor() = default;
   // Shows this folder, into which the process writes the run. Called once, by a serial run or a
-  // coordinator, before the first Show(). `operators` connects to this coordinator as an operator;
-  // null: the run takes no orders. It must outlive the monitor.
-  virtual void Begin(const std::string& folder, Transport* operators) = 0;
+  // coordinator, before the first Show(). `ask` may be null: nobody answers.
+  virtual void Begin(const std::string& folder, AskRun ask) = 0;
   // Whether to call Show() again. Cheap.
   virtual bool Due() = 0;
   // Shows the state of the run, and how long the stages of this process take. A worker of a

@@ -33,10 +33,10 @@ absl::StatusOr<std::unique_ptr<RunServer>> RunServer::Start(const HttpServer::Op
   return self;
 }
 
-void RunServer::Begin(const std::string& folder, Transport* operators) {
+void RunServer::Begin(const std::string& folder, AskRun ask) {
   MutexLock lock(&mutex_);
   folder_ = folder;
-  operators_ = operators;
+  ask_ = std::move(ask);
 }
 
 bool RunServer::Due() {
@@ -56,8 +56,8 @@ absl::StatusOr<WatchPage*> RunServer::Page() {
   MutexLock lock(&mutex_);
   if (page_ != nullptr || folder_.empty()) return page_.get();
   std::unique_ptr<RunControl> control;
-  if (operators_ != nullptr) {
-    DING_ASSIGN_OR_RETURN(control, RunControl::Start(RunControl::AskBy(operators_)));
+  if (ask_ != nullptr) {
+    DING_ASSIGN_OR_RETURN(control, RunControl::Start(ask_));
   }
   const bool orders = has_tokens_ && control != nullptr;
   DING_ASSIGN_OR_RETURN(page_, WatchPage::Start({folder_}, std::move(control), orders));

@@ -23,7 +23,6 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/http/http_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport/transport.h"
 #include "ding_worker/metrics/time_histogram.h"
 #include "ding_worker/worker/program/run_monitor.h"
 #include "ding_worker/worker/watch/watch_page.h"
@@ -39,7 +38,7 @@ class RunServer : public RunMonitor {
   static absl::StatusOr<std::unique_ptr<RunServer>> Start(const HttpServer::Options& options,
                                                           const Clock* clock = Clock::Real());
 
-  void Begin(const std::string& folder, Transport* operators) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Begin(const std::string& folder, AskRun ask) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool Due() override;
   void Show(const RunStatus& status, const StageTimes& stages) override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -64,7 +63,7 @@ class RunServer : public RunMonitor {
   StageTimes stages_ ABSL_GUARDED_BY(mutex_);
   std::string text_ ABSL_GUARDED_BY(mutex_);  // of status_; empty: not made yet
   std::string folder_ ABSL_GUARDED_BY(mutex_);
-  Transport* operators_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  AskRun ask_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<WatchPage> page_ ABSL_GUARDED_BY(mutex_);  // null: nobody has asked for it
   std::unique_ptr<HttpServer> server_;                       // last: it calls Handle()
 };

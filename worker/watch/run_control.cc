@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -18,8 +20,6 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
-#include "ding_worker/worker/coordination/run_status_text.h"
-#include "ding_worker/worker/processes/ask_operator.h"
 #include "nlohmann/json.hpp"
 
 namespace ding {
@@ -30,10 +30,7 @@ using nlohmann::ordered_json;
 constexpr char kAddress[] = "coordinator/address";
 constexpr char kOrders[] = "coordinator/orders.jsonl";
 constexpr mode_t kOrdersMode = 0644;
-// How long to wait for the answer of a coordinator. Questions to other runs wait meanwhile.
-constexpr absl::Duration kAskTimeout = absl::Seconds(3);
-// How long to try an address where nobody listens.
-constexpr absl::Duration kRefusedTimeout = absl::Milliseconds(200);
+constexpr absl::string_view kOrderWords[] = {"grow", "shrink", "drain", "stop"};
 
 std::string Dump(const ordered_json& json) {
   // Bytes of strangers may be no UTF-8.
@@ -55,8 +52,15 @@ absl::StatusOr<std::string> AddressOf(const std::string& folder) {
   char text[512];
   const ssize_t size = read(file.fd(), text, sizeof(text));
   if (size < 0) return ErrnoStatus(errno, absl::StrCat("'", path, "'"));
-  return LocalAddress(
-      std::string(absl::StripAsciiWhitespace(absl::string_view(text, static_cast<size_t>(size)))));
+  return std::string(
+      absl::StripAsciiWhitespace(absl::string_view(text, static_cast<size_t>(size))));
+}
+
+absl::StatusOr<std::string> AskCoordinator(const std::string& folder,
+                                           const std::vector<std::string>& words,
+                                           const AskRun& ask) {
+  DING_ASSIGN_OR_RETURN(const std::string address, AddressOf(folder));
+  return ask(address, words);
 }
 
 // Appends a line to the orders of a run, with the time. Lines of several processes do not mix.
@@ -74,15 +78,7 @@ absl::Status Note(const std::string& folder, ordered_json line) {
 
 }  // namespace
 
-RunControl::Ask RunControl::AskBy(Transport* transport) {
-  return [transport](const std::string& address, const OperatorRequest& request) {
-    const Timer waited(Clock::Real());
-    return AskOperator(address, absl::StrCat("watch-", getpid()), request, kAskTimeout, transport,
-                       [&waited] { return waited.Elapsed() >= kRefusedTimeout; });
-  };
-}
-
-absl::StatusOr<std::unique_ptr<RunControl>> RunControl::Start(Ask ask) {
+absl::StatusOr<std::unique_ptr<RunControl>> RunControl::Start(AskRun ask) {
   auto control = absl::WrapUnique(new RunControl(std::move(ask)));
   DING_ASSIGN_OR_RETURN(control->thread_,
                         StartThread("asking runs", [self = control.get()] { self->Run(); }));
@@ -120,16 +116,8 @@ void RunControl::Run() {
   }
 }
 
-absl::StatusOr<OperatorReply> RunControl::AskRun(const std::string& folder,
-                                                 const OperatorRequest& request) {
-  DING_ASSIGN_OR_RETURN(const std::string address, AddressOf(folder));
-  return ask_(address, request);
-}
-
 void RunControl::AskStatus(const std::string& folder) {
-  OperatorRequest request;
-  request.set_inspect("");
-  const absl::StatusOr<OperatorReply> reply = AskRun(folder, request);
+  const absl::StatusOr<std::string> reply = AskCoordinator(folder, {"status"}, ask_);
   MutexLock lock(&mutex_);
   Known& known = known_[folder];
   known.waiting = false;
@@ -137,7 +125,7 @@ void RunControl::AskStatus(const std::string& folder) {
   known.error = reply.ok() ? "" : std::string(reply.status().message());
   if (!reply.ok()) return;
   known.answer = known.asked;
-  known.status = RunStatusToJson(reply->status());
+  known.status = *reply;
 }
 
 std::string RunControl::Status(const std::string& folder) {
@@ -157,8 +145,8 @@ std::string RunControl::Status(const std::string& folder) {
 
 HttpReply RunControl::Order(const std::string& folder, const std::vector<std::string>& words,
                             const HttpRequest& who) {
-  const absl::StatusOr<OperatorRequest> request = ParseOperatorCommand(words);
-  if (!request.ok() || request->has_inspect()) {
+  if (std::find(std::begin(kOrderWords), std::end(kOrderWords), words[0]) ==
+      std::end(kOrderWords)) {
     return {400, "text/plain; charset=utf-8", "expected grow, shrink, drain or stop\n", {}};
   }
   const ordered_json line = {{"time", 0},
@@ -169,13 +157,12 @@ HttpReply RunControl::Order(const std::string& folder, const std::vector<std::st
   auto body = std::make_shared<std::optional<std::string>>();  // guarded by mutex_
   MutexLock lock(&mutex_);
   if (orders_.size() >= kMaxOrders) return {503, "text/plain", "too many orders wait\n", {}};
-  orders_.push_back([this, folder, line, body, request = *request] {
+  orders_.push_back([this, folder, line, body, words] {
     const absl::Status written = Note(folder, line);
     const auto reply =
-        written.ok() ? AskRun(folder, request) : absl::StatusOr<OperatorReply>(written);
-    const ordered_json answer = {
-        {"done", reply.ok()},
-        {"answer", reply.ok() ? reply->message() : std::string(reply.status().message())}};
+        written.ok() ? AskCoordinator(folder, words, ask_) : absl::StatusOr<std::string>(written);
+    const ordered_json answer = {{"done", reply.ok()},
+                                 {"answer", reply.ok() ? *reply : reply.status().message()}};
     ordered_json second = line;
     second.update(answer);
     const absl::Status noted = Note(folder, second);

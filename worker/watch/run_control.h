@@ -35,8 +35,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/http/http_server.h"
-#include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/worker/program/run_monitor.h"
 
 namespace ding {
 
@@ -45,21 +44,14 @@ class RunControl {
   static constexpr absl::Duration kPeriod = absl::Seconds(1);
   static constexpr size_t kMaxOrders = 16;  // that wait
 
-  // As AskOperator(): asks the coordinator at `address`, and returns its reply. May take seconds.
-  using Ask = std::function<absl::StatusOr<OperatorReply>(const std::string& address,
-                                                          const OperatorRequest& request)>;
-
-  // Asks as an operator who connects by `transport`, which must outlive the function.
-  static Ask AskBy(Transport* transport);
-
   //   kResourceExhausted  the system refuses a thread
-  static absl::StatusOr<std::unique_ptr<RunControl>> Start(Ask ask);
+  static absl::StatusOr<std::unique_ptr<RunControl>> Start(AskRun ask);
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
   ~RunControl();
 
   // A JSON object, at once; an empty one if no coordinator of the run has listened:
-  //   status  as RunStatusToJson(); null until the first answer
+  //   status  the answer to {"status"}; null until the first one
   //   age     seconds since that answer; null: there was none
   //   error   why the last question has no answer; "": it has one
   std::string Status(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,12 +70,11 @@ class RunControl {
     std::string error;
   };
 
-  explicit RunControl(Ask ask) : ask_(std::move(ask)) {}
+  explicit RunControl(AskRun ask) : ask_(std::move(ask)) {}
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void AskStatus(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<OperatorReply> AskRun(const std::string& folder, const OperatorRequest& request);
 
-  const Ask ask_;
+  const AskRun ask_;
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

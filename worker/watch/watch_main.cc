@@ -15,6 +15,7 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/http/http_server.h"
+#include "ding_worker/worker/processes/ask_operator.h"
 #include "ding_worker/worker/program/interrupt.h"
 #include "ding_worker/worker/program/link_flags.h"
 #include "ding_worker/worker/program/program.h"
@@ -64,7 +65,7 @@ absl::Status Watch(const std::vector<std::string>& paths) {
   // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   GrpcTransport transport(RunLink());
-  DING_ASSIGN_OR_RETURN(auto control, RunControl::Start(RunControl::AskBy(&transport)));
+  DING_ASSIGN_OR_RETURN(auto control, RunControl::Start(AskerOf(&transport)));
   const bool orders = !LinkOptions("").token_file.empty();
   DING_ASSIGN_OR_RETURN(const auto page, WatchPage::Start(folders, std::move(control), orders));
   HttpServer::Options options;
