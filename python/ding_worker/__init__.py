@@ -20,7 +20,7 @@ import importlib
 
 from ding_worker.actor import Actor
 from ding_worker.checkpoint import Checkpoint, open_checkpoint
-from ding_worker.episodes import Episodes, read_episodes
+from ding_worker.episodes import Episodes, read_episodes, write_episodes
 from ding_worker.errors import FormatError, UnsupportedError
 from ding_worker.rollout import (
     CachePool,
@@ -68,6 +68,7 @@ _LAZY = {
         "ding_worker.workers",
     ),
     "create_policy": "ding_worker.policy",
+    "import_episodes": "ding_worker.data_sets",
     **dict.fromkeys(("ready_configs", "resolve_config", "train"), "ding_worker.training"),
 }
 
@@ -106,4 +107,5 @@ __all__ = [
     "read_metrics",
     "read_safetensors",
     "to_tensor_transitions",
+    "write_episodes",
 ]

@@ -1,10 +1,10 @@
-"""Reads files of episodes, as `//worker:evaluate --record_episodes` writes them."""
+"""Reads and writes files of episodes, as `//worker:evaluate --record_episodes` writes them."""
 
 import numpy as np
 
 from ding_worker.errors import FormatError
-from ding_worker.safetensors import read_safetensors
-from ding_worker.spec import parse_spec
+from ding_worker.safetensors import read_safetensors, write_safetensors
+from ding_worker.spec import parse_spec, spec_bytes
 
 _TYPE = "episodes"
 _VERSION = 1
@@ -106,3 +106,21 @@ def read_episodes(path):
         return _load(tensors)
     except FormatError as error:
         raise FormatError(f"'{path}' is not a file of episodes: {error}") from None
+
+
+def write_episodes(path, episodes):
+    """Writes a file that read_episodes(), `data_set.path` of a config, and data/episodes.h read. It replaces an old one when it is whole."""
+    text = lambda value: np.frombuffer(value if isinstance(value, bytes) else value.encode(), np.uint8)
+    final_fields = [spec for spec in episodes.fields if spec.name in episodes._final_obs]
+    tensors = {
+        "type": text(_TYPE),
+        "version": np.int64(_VERSION),
+        "env": text(episodes.env),
+        "rows_spec": text(spec_bytes(episodes.fields)),
+        "final_obs_spec": text(spec_bytes(final_fields)),
+        "length": np.asarray(episodes.lengths, np.int64),
+        "end": np.asarray(episodes._ends, np.uint8),
+    }
+    for scope, fields, columns in (("rows", episodes.fields, episodes.rows), ("final_obs", final_fields, episodes._final_obs)):
+        tensors.update({f"{scope}/{spec.name}": np.asarray(columns[spec.name], spec.dtype) for spec in fields})
+    write_safetensors(path, tensors)

@@ -1,9 +1,10 @@
-"""Reads files of the safetensors format; docs/reference/checkpoint_format.md describes them byte for byte.
+"""Reads and writes files of the safetensors format; docs/reference/checkpoint_format.md describes them byte for byte.
 
 Every size is checked against the bytes that are there. Arrays are views of the file's bytes, and read-only.
 """
 
 import json
+import os
 import struct
 
 import numpy as np
@@ -202,3 +203,31 @@ def read_safetensors(path, self_checked=False):
     OSError if it cannot be read.
     """
     return parse_safetensors(read_file(path), f"'{path}'", self_checked)
+
+
+def write_safetensors(path, arrays):
+    """Writes a file that checks itself. It replaces an old one at `path` when it is whole. OSError if it cannot be written."""
+    names = {dtype: name for name, dtype in _DTYPES.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    header, at = {name: None for name in arrays}, 0
+    order = sorted(arrays, key=lambda name: -arrays[name].itemsize)  # so that all are aligned
+    for name in order:
+        array = arrays[name]
+        header[name] = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    header[CHECKSUM] = {"dtype": "U8", "shape": [4], "data_offsets": [at, at + 4]}
+    text = json.dumps({**header, _METADATA: {_VERSION: f"{_MAJOR_VERSION}.0"}}).encode()
+    text += b" " * (-len(text) % 8)
+    data = b"".join([struct.pack("<Q", len(text)), text, *(arrays[name].tobytes() for name in order)])
+    data += struct.pack("<I", crc32c(data))
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -1,4 +1,4 @@
-"""Reads the specs in files of episodes: which fields rows have. docs/reference/checkpoint_format.md describes their bytes."""
+"""Reads and writes the specs in files of episodes: which fields rows have. docs/reference/checkpoint_format.md describes their bytes."""
 
 import struct
 from dataclasses import dataclass, field
@@ -99,3 +99,16 @@ def parse_spec(data):
     if len({spec.name for spec in fields}) != count or any(not spec.name for spec in fields):
         raise FormatError("a spec has an empty name, or one that appears twice")
     return fields
+
+
+def spec_bytes(fields):
+    """The bytes that parse_spec() reads."""
+    header = struct.pack("<QI", 0, len(fields))
+    for spec in fields:
+        name = spec.name.encode()
+        header += struct.pack("<I", len(name)) + name + struct.pack("<BB", _DTYPES.index(np.dtype(spec.dtype).name), len(spec.shape))
+        header += struct.pack(f"<{len(spec.shape)}q", *spec.shape) + struct.pack("<I", len(spec.low))
+        header += struct.pack(f"<{2 * len(spec.low)}d", *spec.low, *spec.high)
+        header += struct.pack("<qi", spec.num_categories, spec.frame_stack_axis)
+    data = struct.pack("<4sHHI", _MAGIC, _MAJOR_VERSION, 0, len(header)) + header
+    return data + struct.pack("<I", crc32c(data))

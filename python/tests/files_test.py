@@ -434,6 +434,17 @@ class EpisodesTest(TemporaryFolder):
         np.testing.assert_array_equal(last.final_obs["obs"], [8, 9])
         self.assertRaises(IndexError, lambda: episodes[2])
 
+    def test_writes_what_it_reads(self):
+        path = self.write_episodes()
+        copy = os.path.join(self.folder, "copy")
+        ding_worker.write_episodes(copy, ding_worker.read_episodes(path))
+        self.assertEqual(dict(ding_worker.read_safetensors(path)).keys(), dict(ding_worker.read_safetensors(copy)).keys())
+        for name, array in ding_worker.read_safetensors(path, self_checked=True).items():
+            if name != "crc32c":
+                np.testing.assert_array_equal(array, ding_worker.read_safetensors(copy, self_checked=True)[name])
+        self.assertRaises(OSError, ding_worker.write_episodes, os.path.join(self.folder, "none/copy"), ding_worker.read_episodes(path))
+        self.assertEqual(os.listdir(self.folder), ["demo", "copy"])
+
     def test_what_is_no_file_of_episodes_is_refused(self):
         cases = [
             ("holds 'buffers1', expected 'episodes'", {"type": ("U8", [8], b"buffers1")}),

@@ -1,0 +1,136 @@
+"""Tests of data sets in other formats."""
+
+import numpy as np
+import pytest
+
+import ding_worker as dw
+from ding_worker import data_sets
+from ding_worker.episodes import Episodes
+from ding_worker.safetensors import write_safetensors
+
+
+def make_columns():
+    """Episodes of 3 (terminated), 2 (timed out) and 2 rows (the file ends)."""
+    obs = np.arange(7 * 4, dtype=np.float64).reshape(7, 4) / 7
+    return {
+        "observations": obs,
+        "actions": np.array([0, 1, 1, 0, 1, 0, 1]),
+        "rewards": np.arange(7) / 3,
+        "terminals": np.array([0, 0, 1, 0, 0, 0, 0], bool),
+        "timeouts": np.array([0, 0, 0, 0, 1, 0, 0], bool),
+        "next_observations": obs + 100,
+    }
+
+
+def write_npz(folder, columns):
+    np.savez(folder / "a.npz", **columns)
+    return folder / "a.npz"
+
+
+def write_npy(folder, columns):
+    for name, column in columns.items():
+        np.save(folder / name, column)
+    return folder
+
+
+def write_tensors(folder, columns):
+    write_safetensors(folder / "a.safetensors", columns)
+    return folder / "a.safetensors"
+
+
+def write_csv(folder, columns):
+    parts, names = [], []
+    for name, column in columns.items():
+        column = column.reshape(7, -1)
+        names += [name] if column.shape[1] == 1 else [f"{name}_{i}" for i in range(column.shape[1])]
+        parts.append(column)
+    np.savetxt(folder / "a.csv", np.hstack(parts), delimiter=",", header=",".join(names), comments="", fmt="%.17g")
+    return folder / "a.csv"
+
+
+def write_d4rl(folder, columns):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "a.hdf5", "w") as file:
+        for name, column in columns.items():
+            file[name] = column
+        file["metadata/algorithm"] = "SAC"
+        file["infos/qpos"] = np.zeros((7, 2))
+    return folder / "a.hdf5"
+
+
+def write_minari(folder, columns):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "main_data.hdf5", "w") as file:
+        for i, rows in enumerate((slice(0, 3), slice(3, 5), slice(5, 7))):
+            group = file.create_group(f"episode_{i}")
+            group["observations"] = np.vstack([columns["observations"][rows], columns["next_observations"][rows][-1:]])
+            group["actions"], group["rewards"] = columns["actions"][rows], columns["rewards"][rows]
+            group["terminations"] = columns["terminals"][rows]
+            group["truncations"] = np.arange(rows.stop - rows.start) == (rows.stop - rows.start - 1 if i else -1)
+    return folder / "main_data.hdf5"
+
+
+@pytest.mark.parametrize("write", [write_npz, write_npy, write_tensors, write_csv, write_d4rl, write_minari])
+def test_every_format_is_the_same_set(tmp_path, write):
+    columns = make_columns()
+    path = str(write(tmp_path, columns))
+    out = str(tmp_path / "out.episodes")
+    assert data_sets.main([path, f"--out={out}", "--env=CartPole-v1"]) is None
+    episodes = dw.read_episodes(out)
+    assert (episodes.env, list(episodes.lengths)) == ("CartPole-v1", [3, 2, 2])
+    assert [episode.end for episode in episodes] == ["terminated", "truncated", "truncated"]
+    for ours, theirs in (("obs", "observations"), ("action", "actions"), ("reward", "rewards")):
+        np.testing.assert_array_equal(episodes.rows[ours], columns[theirs].astype(episodes.field(ours).dtype))
+    for episode, last in zip(episodes, (2, 4, 6)):
+        np.testing.assert_array_equal(episode.final_obs["obs"], columns["next_observations"][last].astype(np.float32))
+    assert episodes.field("obs").high == (4.8, np.inf, 0.41887902047863906, np.inf)
+    assert episodes.field("action").category_counts == [2]
+
+
+def test_without_next_observations_a_cut_row_gives_the_last_observation(tmp_path):
+    columns = make_columns()
+    del columns["next_observations"]
+    episodes = dw.import_episodes([str(write_npz(tmp_path, columns))])
+    assert list(episodes.lengths) == [3, 1, 1]
+    np.testing.assert_array_equal(episodes[1].final_obs["obs"], columns["observations"][4].astype(np.float32))
+    assert episodes.field("obs").dtype == np.float32 and episodes.field("obs").low == ()
+
+
+def test_several_files_and_parts_of_observations(tmp_path):
+    columns = make_columns()
+    columns["observations/a"] = columns.pop("observations")
+    columns["next_observations/a"] = columns.pop("next_observations")
+    columns["observations/b"] = columns["next_observations/b"] = np.zeros((7, 2, 2), np.uint8)
+    path = str(write_tensors(tmp_path, columns))
+    episodes = dw.import_episodes([path, path])
+    assert isinstance(episodes, Episodes) and len(episodes) == 6
+    assert [spec.name for spec in episodes.fields] == ["obs/a", "obs/b", "action", "reward"]
+    assert episodes.field("obs/b").dtype == np.uint8 and episodes.field("obs/b").shape == (2, 2)
+    assert set(episodes[5].final_obs) == {"obs/a", "obs/b"}
+
+
+@pytest.mark.parametrize(
+    ("change", "env", "words"),
+    [
+        ({"actions": None}, None, r"a.npz' has no actions \(or action\), but: observations, rewards"),
+        ({"terminals": None, "timeouts": None}, None, "does not say where episodes end: it has neither terminals nor timeouts"),
+        ({"rewards": np.zeros(6)}, None, "'reward' has 6 rows, the actions have 7"),
+        ({"actions": np.full(7, 0.5)}, "CartPole-v1", "'action' has values that are no int64"),
+        ({"actions": np.full(7, 2)}, "CartPole-v1", "'action' has values from 2 to 2, expected 0 to 1"),
+        ({"observations": np.zeros((7, 3)), "next_observations": np.zeros((7, 3))}, "CartPole-v1", r"'obs' has the shape \[3\], expected \[4\]"),
+        ({"observations": np.full((7, 4), np.nan)}, None, "'obs' has NaN or infinity in row 0"),
+        ({"actions": np.array(["left"] * 7)}, None, "'action' is of type <U4, expected numbers"),
+    ],
+)
+def test_what_is_no_data_set_is_refused(tmp_path, change, env, words):
+    columns = {**make_columns(), **change}
+    path = write_npz(tmp_path, {name: column for name, column in columns.items() if column is not None})
+    with pytest.raises(dw.FormatError, match=words):
+        dw.import_episodes([str(path)], env)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("obs,action\n1,x\n")
+    (tmp_path / "b.npz").write_text("text")
+    for path, words in (("a.csv", "is no table of numbers"), ("b.npz", "b.npz"), ("a.txt", "ends with '.txt', expected .hdf5"), ("no.npz", "no.npz")):
+        assert words in data_sets.main([str(tmp_path / path), "--out=x"])
