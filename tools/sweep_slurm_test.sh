@@ -19,7 +19,8 @@ fail() {
 }
 has() { grep -qF -- "$2" "$1" || fail "expected '$2' in $1, found: $(cat "$1")"; }
 
-# Lines of `calls` are begin or end, the number of the trial, its node and its step. kind=9 fails; others take SLOW seconds.
+# Lines of `calls` are begin or end, the number of the trial, its node and its step. kind=9 fails; others take SLOW seconds,
+# and wait until AT_ONCE of them have begun.
 cat >fake <<'END'
 #!/usr/bin/env bash
 for argument in "$@"; do
@@ -36,6 +37,7 @@ mkdir -p "$folder"
 touch "$folder/total_config.textproto"
 [ "$kind" != 9 ] || { echo 'it broke' >&2; exit 3; }
 trap 'echo "saved $name" >>calls; exit 138' USR1
+for ((i = 0; i < 900 && $(grep -c '^begin [1-9]' calls) < ${AT_ONCE:-0}; i++)); do sleep 0.1; done
 for ((i = 0; i < 10 * ${SLOW:-0}; i++)); do sleep 0.1; done
 echo "{\"eval_value\": $kind}" >"$folder/result.json"
 echo "end $name" >>calls
@@ -54,7 +56,7 @@ start_cluster 2 4
 
 echo '== as many at a time as the allocation has tasks, on both nodes'
 make_sweep ten 10 ''
-SLOW=1 salloc --quiet -n 5 "$sweep" --slurm ten.textproto >out 2>err || fail "$(cat err)"
+AT_ONCE=5 SLOW=1 salloc --quiet -n 5 "$sweep" --slurm ten.textproto >out 2>err || fail "$(cat err)"
 has out '| 10 | 110 | 110 |'
 has out '| 0 | kind=9 | seed 0: fake ended with status 3: '
 has out 'it broke'
@@ -66,8 +68,8 @@ grep -v ' 0/' calls >others && mv others calls  # It has no end.
 echo '== with processors for each; --jobs'
 rm calls
 make_sweep wide 4 ''
-SHOW=true SLOW=1 salloc --quiet -n 4 -c 2 "$sweep" --slurm wide.textproto >out 2>err || fail "$(cat err)"
-[ "$(grep -c 'CPUs=2 Tasks=1' steps)" = 5 ] && [ "$(most_at_a_time)" -ge 3 ] || fail "$(cat steps calls)"
+SHOW=true AT_ONCE=4 SLOW=1 salloc --quiet -n 4 -c 2 "$sweep" --slurm wide.textproto >out 2>err || fail "$(cat err)"
+[ "$(grep -c 'CPUs=2 Tasks=1' steps)" = 5 ] && [ "$(most_at_a_time)" -ge 4 ] || fail "$(cat steps calls)"
 rm calls
 SLOW=1 salloc --quiet -n 4 "$sweep" --slurm --jobs=2 --out=two wide.textproto >out 2>err || fail "$(cat err)"
 [ "$(most_at_a_time)" -le 3 ] || fail "$(cat calls)"  # The one that fails has no end.
