@@ -201,6 +201,7 @@ absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker
 template <typename Worker>
 absl::Status ShowAndRun(const ParallelWorkerOptions& options, const std::string& run,
                         Worker* worker) {
+  if (options.show == nullptr) return RunUntilTheEnd(options, worker);
   ParallelWorkerOptions watching = options;
   watching.interrupted = [&] {
     options.show(run, worker->stage_times());

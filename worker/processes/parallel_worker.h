@@ -34,9 +34,8 @@ struct ParallelWorkerOptions {
   // Polled: returns whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
   // Called again and again, by another thread, with the name of the run and the stages of the
-  // worker (stage_times()). An aggregator does not call it.
-  std::function<void(const std::string& run, const StageTimes& stages)> show =
-      [](const std::string&, const StageTimes&) {};
+  // worker (stage_times()), unless it is null. An aggregator does not call it.
+  std::function<void(const std::string& run, const StageTimes& stages)> show = nullptr;
 };
 
 // Joins the run and works for it until the run ends or the worker is told to leave, which is no
