@@ -403,9 +403,12 @@ std::string ListenerOf(int port) {
       char target[64] = "";
       const ssize_t size = readlink(JoinPath(folder, "fd/" + descriptor).c_str(), target, 63);
       if (size < 0 || std::count(sockets.begin(), sockets.end(), target) == 0) continue;
-      const auto name = ReadFile(JoinPath(folder, "comm"));
-      const absl::string_view program = name.ok() ? absl::StripAsciiWhitespace(*name) : "a program";
-      return absl::StrCat(program, " (process ", process, ")");
+      // Its file, since the name of a process that was started by /proc/self/exe is "exe".
+      char file[4096] = "";
+      const ssize_t length = readlink(JoinPath(folder, "exe").c_str(), file, sizeof(file));
+      const absl::string_view path(file, length < 0 ? 0 : static_cast<size_t>(length));
+      return absl::StrCat(length <= 0 ? "a program" : path.substr(path.rfind('/') + 1),
+                          " (process ", process, ")");
     }
   }
   return "";

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
@@ -27,7 +28,11 @@ constexpr char kHelp[] =
 )";
 
 absl::StatusOr<std::unique_ptr<RunMonitor>> StartByFlag() {
-  if (FLAGS_http.empty()) return nullptr;
+  if (google::GetCommandLineFlagInfoOrDie("http").is_default) return nullptr;
+  if (FLAGS_http.empty()) {
+    return absl::InvalidArgumentError(
+        "--http is empty, expected ADDRESS:PORT; port 0: any free one");
+  }
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   HttpServer::Options options;
   options.address = FLAGS_http;
