@@ -4,14 +4,23 @@
 
   .hdf5, .h5     episodes as Minari writes them, or columns as in D4RL; needs h5py
   .npz, .safetensors, a folder of .npy files    columns
-  .csv           columns with a header; obs_0, obs_1, ... are the elements of obs
+  .csv           columns with a header, separated by commas; obs_0, obs_1, ... are the elements of obs
 
-Columns are [N, ...], all rows of all episodes: observations, actions, rewards, terminals and timeouts, under the names in _NAMES. An
-episode ends at a terminal or a timeout. Without a column of next observations, what follows the last row of an episode that was cut
-off is not known: this row then only gives the last observation.
+Columns are [N, ...], all rows of all episodes in the order in which they happened:
 
---env gives the fields the types and bounds of an env, which the run's env.type must have; it needs the extension. Without it, floats
-become float32 without bounds, and actions that are whole numbers have as many categories as occur.
+  observations       or observation, obs, states; observations/NAME are parts of it
+  actions            or action
+  rewards            or reward
+  terminals          or terminations, terminated; or dones, done, which also hold where timeouts do
+  timeouts           or truncations, truncated
+  next_observations  or next_obs, next_states; optional
+
+An episode ends at a terminal or a timeout. Without next observations, what follows the last row of an episode that was cut off is
+not known: this row then only gives the last observation.
+
+--env gives the fields the types and bounds of an env, which the run's env.type must have; it needs the extension. Without it,
+observations become float32 without bounds (uint8 stays), and actions are either whole numbers from 0 on, the categories, or float32
+in [-1, 1].
 """
 
 import argparse
@@ -19,7 +28,6 @@ import csv
 import os
 import re
 import sys
-import zipfile
 
 import numpy as np
 
@@ -36,119 +44,161 @@ _NAMES = {
     "truncated": ("timeouts", "truncations", "truncated"),
     "next_obs": ("next_observations", "next_obs", "next_states"),
 }
-_ENDS = {"terminated": 1, "truncated": 2}
+_FLAGS = ("terminated", "truncated")
+_MAX_CATEGORIES = 1 << 20
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+def _csv_columns(header):
+    """The elements of each column: {"obs": [3, 4]} for the fields 3 and 4."""
+    columns = {}
+    for at, name in enumerate(header):
+        element = re.fullmatch(r"(.*?)[_.]?\[?(\d+)\]?", name)
+        columns.setdefault(element[1] if element else name, []).append((int(element[2]) if element else 0, at))
+    for name, elements in columns.items():
+        elements.sort()
+        numbers = [number for number, _ in elements]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > 1:
+            raise FormatError(f"'{name}' has the elements {numbers} in the header, expected 0, 1, ... once each")
+    return {name: [at for _, at in elements] for name, elements in columns.items()}
 
 
 def _read_csv(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        header = next(csv.reader(file), [])
-        try:
-            rows = np.loadtxt(file, delimiter=",", ndmin=2)
-        except ValueError as error:
-            raise FormatError(f"'{path}' is no table of numbers with a header: {error}") from None
-    if not rows.size or rows.shape[1] != len(header):
-        raise FormatError(f"'{path}' has {len(header)} names in its header, and rows of {rows.shape[1]} numbers")
-    columns = {}
-    for i, name in enumerate(header):
-        stem = re.fullmatch(r"(.*?)[_.]?\[?(\d+)\]?", name.strip())
-        columns.setdefault(stem[1] if stem else name.strip(), []).append(rows[:, i])
-    columns = {name: np.stack(column, 1) if len(column) > 1 else column[0] for name, column in columns.items()}
+    rows = []
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        lines = (line for line in reader if any(field.strip() for field in line))
+        header = [name.strip() for name in next(lines, [])]
+        for line in lines:
+            if len(line) != len(header):
+                raise FormatError(f"line {reader.line_num} has {len(line)} fields, its header {len(header)}")
+            try:
+                rows.append([_WORDS.get(field.strip().lower()) if field.strip().lower() in _WORDS else float(field) for field in line])
+            except ValueError as error:
+                raise FormatError(f"line {reader.line_num}: {error}") from None
+    if not rows:
+        raise FormatError("it has no rows below its header")
+    table = np.array(rows)
+    columns = {name: table[:, at if len(at) > 1 else at[0]] for name, at in _csv_columns(header).items()}
     for name in set(columns) & set(_NAMES["action"]):
-        if (columns[name] == columns[name].astype(np.uint32)).all():
+        if np.isfinite(columns[name]).all() and (columns[name] == np.floor(columns[name])).all():
             columns[name] = columns[name].astype(np.int64)
-    return columns
+    return [("", columns)]
 
 
 def _arrays(group, prefix=""):
-    """The arrays of an HDF5 group and of those in it, by path."""
+    """The arrays of numbers of an HDF5 group and of those in it, by path."""
     for name, item in group.items():
         if hasattr(item, "items"):
             yield from _arrays(item, f"{prefix}{name}/")
-        elif item.shape != () and item.dtype.kind in "biuf":
+        elif getattr(item, "shape", ()) and item.dtype.kind in "biuf":
             yield prefix + name, item[...]
 
 
 def _read_hdf5(path):
-    """A list of sets of columns: one, or one for each of Minari's episodes."""
     try:
         import h5py
     except ImportError:
-        raise FormatError(f"'{path}': h5py is missing, which reads this format; install it (pip install h5py, or Debian's python3-h5py)") from None
+        raise FormatError("h5py is missing, which reads this format; install it (pip install h5py, or Debian's python3-h5py)") from None
     with h5py.File(path, "r") as file:
-        episodes = [name for name in file if re.fullmatch(r"episode_\d+", name)]
-        groups = [file[name] for name in sorted(episodes, key=lambda name: int(name[8:]))] or [file]
-        return [dict(_arrays(group)) for group in groups]
+        episodes = sorted((name for name in file if re.fullmatch(r"episode_\d+", name)), key=lambda name: int(name[8:]))
+        return [(f", {name}", dict(_arrays(file[name]))) for name in episodes] or [("", dict(_arrays(file)))]
 
 
 def _read(path):
-    """The sets of columns in a file or folder, under its names."""
-    if os.path.isdir(path):
-        names = sorted(name for name in os.listdir(path) if name.endswith(".npy"))
-        return [{name[:-4]: np.load(os.path.join(path, name), allow_pickle=False) for name in names}]
-    ending = os.path.splitext(path)[1]
-    if ending == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            return [dict(arrays)]
-    if ending == ".safetensors":
-        return [read_safetensors(path)]
-    if ending == ".csv":
-        return [_read_csv(path)]
-    if ending in (".hdf5", ".h5"):
-        return _read_hdf5(path)
+    """What a file or folder has: a list of (where, columns under its names)."""
+    ending = os.path.splitext(path)[1].lower()
+    try:
+        if os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if name.endswith(".npy"))
+            return [("", {name[:-4]: np.load(os.path.join(path, name), allow_pickle=False) for name in names})]
+        if ending == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                return [("", dict(arrays))]
+        if ending == ".safetensors":
+            return [("", read_safetensors(path))]
+        if ending == ".csv":
+            return _read_csv(path)
+        if ending in (".hdf5", ".h5"):
+            return _read_hdf5(path)
+    except Exception as error:  # The libraries raise errors of many kinds for damaged files.
+        raise FormatError(f"'{path}' cannot be read: {error or type(error).__name__}") from None
     raise FormatError(f"'{path}' ends with '{ending}', expected .hdf5, .h5, .npz, .safetensors, .csv, or a folder of .npy files")
 
 
 def _known(arrays, source):
-    """The columns by our names: obs or obs/NAME, action, reward, terminated, ..."""
-    columns = {}
+    """The columns by our names: "obs" or "obs/NAME", "action", "reward", "terminated", ..."""
+    columns, said_done = {}, False
     for ours, names in _NAMES.items():
         for name in names:
             found = {ours + path[len(name) :]: array for path, array in arrays.items() if path == name or path.startswith(name + "/")}
             if found:
                 columns.update(found)
+                said_done |= name.startswith("done")
                 break
     for ours in ("obs", "action", "reward"):
         if not any(name.split("/")[0] == ours for name in columns):
             raise FormatError(f"{source} has no {_NAMES[ours][0]} (or {', '.join(_NAMES[ours][1:])}), but: {', '.join(arrays) or 'nothing'}")
+    parts = [name for name in columns if "/" in name and name.split("/")[0] not in ("obs", "next_obs")]
+    if parts:
+        raise FormatError(f"{source} has '{parts[0]}': only observations may have parts")
+    if not any(name in columns for name in _FLAGS):
+        raise FormatError(f"{source} does not say where episodes end: it has neither {' nor '.join(_NAMES[name][0] for name in _FLAGS)}")
+    for name, column in columns.items():
+        if column.ndim == 0 or column.dtype.kind not in "biuf":
+            raise FormatError(f"{source}: '{name}' is {column.dtype}{list(column.shape)}, expected a column of numbers")
+        if 0 in column.shape[1:]:
+            raise FormatError(f"{source}: '{name}' has rows of the shape {list(column.shape[1:])}")
+        if column.dtype.kind == "f" and not np.isfinite(column).all():
+            raise FormatError(f"{source}: '{name}' has NaN or infinity in row {np.argwhere(~np.isfinite(column))[0][0]}")
+    if said_done and "truncated" in columns:
+        columns["terminated"] = (columns["terminated"] != 0) & (columns["truncated"].reshape(columns["terminated"].shape) == 0)
     return columns
 
 
 def _cut(arrays, source):
-    """Yields (rows, final_obs, end) of each episode."""
+    """Yields (columns, final_obs, end) of each episode."""
     columns = _known(arrays, source)
     rows = len(columns["action"])
-    flags = {name: columns.pop(name).reshape(-1) != 0 for name in _ENDS if name in columns}
-    next_obs = {name[5:]: columns.pop(name) for name in list(columns) if name.split("/")[0] == "next_obs"}
+    flags = {name: columns.pop(name) for name in _FLAGS if name in columns}
     obs = [name for name in columns if name.split("/")[0] == "obs"]
-    if all(len(columns[name]) == rows + 1 for name in obs):  # Minari: an episode, with the observation after it
-        next_obs = {name: columns[name][1:] for name in obs}
+    after = {name[5:]: columns.pop(name) for name in list(columns) if name.startswith("next_obs")}
+    if not after and all(len(columns[name]) == rows + 1 for name in obs):  # Minari: an episode, with the observation after it
+        after = {name: columns[name][1:] for name in obs}
         columns.update({name: columns[name][:-1] for name in obs})
-    if not flags:
-        raise FormatError(f"{source} does not say where episodes end: it has neither {' nor '.join(_NAMES[name][0] for name in _ENDS)}")
-    for name, column in {**columns, **next_obs, **flags}.items():
-        if column.dtype.kind not in "biuf":
-            raise FormatError(f"{source}: '{name}' is of type {column.dtype}, expected numbers")
-        if len(column) != rows:
-            raise FormatError(f"{source}: '{name}' has {len(column)} rows, the actions have {rows}")
-    next_obs = {name if name in columns else "obs" + name: column for name, column in next_obs.items()}
-    terminated = flags.get("terminated", np.zeros(rows, bool))
-    ends = np.flatnonzero(terminated | flags.get("truncated", False))
+    elif after and sorted(after) != sorted(obs):
+        raise FormatError(f"{source}: the parts of next observations are {sorted(after)}, those of observations {sorted(obs)}")
+    for which, of in (("", columns), ("next_", after), ("", flags)):
+        for name, column in of.items():
+            if len(column) != rows:
+                raise FormatError(f"{source}: '{which}{name}' has {len(column)} rows, the actions have {rows}")
+    ends = {name: flag.reshape(rows, -1).any(axis=1) for name, flag in flags.items()}
+    terminated = ends.get("terminated", np.zeros(rows, bool))
+    lasts = list(np.flatnonzero(terminated | ends.get("truncated", False)))
+    if rows and (not lasts or lasts[-1] != rows - 1):
+        lasts.append(rows - 1)
     begin = 0
-    for last in [*ends, *([rows - 1] if rows and (not len(ends) or ends[-1] != rows - 1) else [])]:
-        known = bool(next_obs) or terminated[last]
-        end = last + 1 if known else last
-        final = {name: (next_obs or columns)[name][last] for name in obs}
+    for last in lasts:
+        end = last + 1 if after or terminated[last] else last
+        final = {name: (after or columns)[name][last] for name in obs}
         if end > begin:
             yield {name: column[begin:end] for name, column in columns.items()}, final, 1 if terminated[last] else 2
         begin = last + 1
 
 
-def _guess_field(name, column):
-    dtype = np.dtype("float32") if column.dtype.kind == "f" else column.dtype if column.dtype == np.uint8 else np.dtype("int64")
-    if name == "action" and column.ndim == 2 and column.shape[1] == 1 and column.dtype.kind != "f":
-        column = column[:, 0]
-    categories = int(column.max()) + 1 if name == "action" and column.dtype.kind != "f" else 0
-    return FieldSpec(name, dtype, column.shape[1:], num_categories=categories)
+def _guess_field(name, columns):
+    """The field that the columns of all files have."""
+    shape = columns[0].shape[1:]
+    if name != "action":
+        return FieldSpec(name, np.dtype("uint8" if all(column.dtype == np.uint8 for column in columns) else "float32"), shape)
+    low, high = min(column.min() for column in columns), max(column.max() for column in columns)
+    if any(column.dtype.kind == "f" for column in columns):
+        if low < -1 or high > 1:
+            raise FormatError(f"the actions reach from {low:g} to {high:g}, and their bounds are not known: give the env (--env), or scale them to [-1, 1]")
+        return FieldSpec(name, np.dtype("float32"), shape, (-1.0,), (1.0,))
+    if low < 0 or high >= _MAX_CATEGORIES:
+        raise FormatError(f"the actions reach from {low} to {high}, expected categories from 0 to at most {_MAX_CATEGORIES - 1}")
+    return FieldSpec(name, np.dtype("int64"), () if shape == (1,) else shape, num_categories=int(high) + 1)
 
 
 def _env_fields(env):
@@ -159,54 +209,52 @@ def _env_fields(env):
     return [FieldSpec(name, np.dtype(dtype), tuple(shape), tuple(low), tuple(high), max(counts, default=0)) for name, dtype, shape, low, high, counts in fields]
 
 
-def _fit(column, spec):
-    """The column as an array of the field; FormatError if it loses something."""
+def _fit(column, spec, source):
+    """The column as an array of the field; FormatError if it is of another kind."""
     rows = len(column)
     if column[0].size != spec.num_elements:
-        raise FormatError(f"'{spec.name}' has the shape {list(column.shape[1:])}, expected {list(spec.shape)}")
-    fitted = np.asarray(column).reshape((rows, *spec.shape)).astype(spec.dtype)
-    if spec.dtype.kind != "f" and not np.array_equal(fitted, np.asarray(column).reshape(fitted.shape)):
-        raise FormatError(f"'{spec.name}' has values that are no {spec.dtype}")
+        raise FormatError(f"{source}: '{spec.name}' has the shape {list(column.shape[1:])}, expected {list(spec.shape)}")
+    column = column.reshape((rows, *spec.shape))
+    with np.errstate(all="ignore"):
+        fitted = column.astype(spec.dtype)
     if spec.dtype.kind == "f" and not np.isfinite(fitted).all():
-        raise FormatError(f"'{spec.name}' has NaN or infinity in row {np.argwhere(~np.isfinite(fitted))[0][0]}")
+        raise FormatError(f"{source}: '{spec.name}' has values beyond {spec.dtype}")
+    if spec.dtype.kind != "f" and not np.array_equal(fitted, column):
+        raise FormatError(f"{source}: '{spec.name}' has values that are no {spec.dtype}")
     counts = spec.category_counts
     if counts and (fitted.min() < 0 or (fitted.reshape(rows, -1) >= counts).any()):
-        raise FormatError(f"'{spec.name}' has values from {fitted.min()} to {fitted.max()}, expected 0 to {max(counts) - 1}")
+        raise FormatError(f"{source}: '{spec.name}' has values from {fitted.min()} to {fitted.max()}, expected 0 to {max(counts) - 1}")
+    if spec.name == "action" and spec.high and not counts:
+        low, high = np.resize(spec.low, spec.num_elements), np.resize(spec.high, spec.num_elements)
+        flat, slack = fitted.reshape(rows, -1), 1e-3
+        if (flat < low - slack).any() or (flat > high + slack).any():
+            raise FormatError(f"{source}: the actions reach from {flat.min():g} to {flat.max():g}, expected {low.min():g} to {high.max():g}")
+        fitted = np.clip(flat, low, high).astype(spec.dtype).reshape(fitted.shape)
     return fitted
 
 
 def import_episodes(paths, env=None):
-    """Reads data sets in other formats as one set of Episodes; `env` names the env whose fields they have."""
-    found = []
-    for path in paths:
-        source = f"'{path}'"
-        try:
-            read = _read(path)
-        except FormatError:
-            raise
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
-            raise FormatError(f"{source} cannot be read: {error}") from None
-        for arrays in read:
-            found.extend(_cut(arrays, source))
+    """Reads data sets in other formats, a list of paths, as one set of Episodes; `env` names the env whose fields they have."""
+    found = [(f"'{path}'", episode) for path in paths for where, arrays in _read(path) for episode in _cut(arrays, f"'{path}'{where}")]
     if not found:
-        raise FormatError(f"{', '.join(paths)}: there are no episodes")
-    names = list(found[0][0])
-    if any(set(rows) != set(names) for rows, _, _ in found):
-        raise FormatError("the data sets have different columns")
-    try:
-        columns = {name: np.concatenate([rows[name] for rows, _, _ in found]) for name in names}
-        final_obs = {name: np.stack([final[name] for _, final, _ in found]) for name in found[0][1]}
-    except ValueError as error:
-        raise FormatError(f"the data sets do not fit together: {error}") from None
-    fields = _env_fields(env) if env else [_guess_field(name, columns[name]) for name in [*final_obs, "action"]]
-    missing = [spec.name for spec in fields if spec.name not in columns]
+        raise FormatError(f"there are no episodes in: {', '.join(paths) or 'no files'}")
+    names = list(found[0][1][0])
+    for source, (columns, _, _) in found:
+        if set(columns) != set(names):
+            raise FormatError(f"{source} has the columns {', '.join(columns)}, {found[0][0]} has {', '.join(names)}")
+    obs = list(found[0][1][1])
+    if env:
+        fields = _env_fields(env)
+    else:
+        fields = [_guess_field(name, [columns[name] for _, (columns, _, _) in found]) for name in [*obs, "action"]]
+    missing = [spec.name for spec in fields if spec.name not in names]
     if missing:
         raise FormatError(f"env '{env}' has the field '{missing[0]}', the data set has {', '.join(names)}")
     fields.append(FieldSpec("reward", np.dtype("float32"), ()))
-    rows = {spec.name: _fit(columns[spec.name], spec) for spec in fields}
-    final_obs = {spec.name: _fit(final_obs[spec.name], spec) for spec in fields if spec.name in final_obs}
-    lengths = np.array([len(rows_of["action"]) for rows_of, _, _ in found])
-    return Episodes(env or "", fields, rows, final_obs, lengths, np.array([end for _, _, end in found], np.uint8))
+    rows = {spec.name: np.concatenate([_fit(columns[spec.name], spec, source) for source, (columns, _, _) in found]) for spec in fields}
+    final_obs = {spec.name: np.concatenate([_fit(final[spec.name][None], spec, source) for source, (_, final, _) in found]) for spec in fields if spec.name in obs}
+    lengths = np.array([len(columns["action"]) for _, (columns, _, _) in found])
+    return Episodes(env or "", fields, rows, final_obs, lengths, np.array([end for _, (_, _, end) in found], np.uint8))
 
 
 def main(arguments=None):
@@ -216,10 +264,12 @@ def main(arguments=None):
     parser.add_argument("--env", metavar="TYPE")
     given = parser.parse_args(arguments)
     try:
+        if any(os.path.exists(path) and os.path.exists(given.out) and os.path.samefile(path, given.out) for path in given.paths):
+            raise FormatError(f"--out is '{given.out}', which is to be read: expected another file")
         episodes = import_episodes(given.paths, given.env)
         write_episodes(given.out, episodes)
-    except (ValueError, OSError, ImportError) as error:
-        return f"error: {error}"
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        return f"error: {error or 'there is not enough memory'}"
     returns = episodes.returns
     print(f"{given.out}: {len(episodes)} episodes, {sum(episodes.lengths)} rows, returns from {min(returns):g} to {max(returns):g}")
     return None

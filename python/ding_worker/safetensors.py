@@ -220,6 +220,9 @@ def write_safetensors(path, arrays):
     text += b" " * (-len(text) % 8)
     data = b"".join([struct.pack("<Q", len(text)), text, *(arrays[name].tobytes() for name in order)])
     data += struct.pack("<I", crc32c(data))
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"cannot write '{path}': it is no file")
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "xb") as file:
@@ -227,7 +230,7 @@ def write_safetensors(path, arrays):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:
+    except OSError as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        raise
+        raise OSError(error.errno, error.strerror, path) from None

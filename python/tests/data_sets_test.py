@@ -1,5 +1,7 @@
 """Tests of data sets in other formats."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -118,8 +120,20 @@ def test_several_files_and_parts_of_observations(tmp_path):
         ({"actions": np.full(7, 0.5)}, "CartPole-v1", "'action' has values that are no int64"),
         ({"actions": np.full(7, 2)}, "CartPole-v1", "'action' has values from 2 to 2, expected 0 to 1"),
         ({"observations": np.zeros((7, 3)), "next_observations": np.zeros((7, 3))}, "CartPole-v1", r"'obs' has the shape \[3\], expected \[4\]"),
-        ({"observations": np.full((7, 4), np.nan)}, None, "'obs' has NaN or infinity in row 0"),
-        ({"actions": np.array(["left"] * 7)}, None, "'action' is of type <U4, expected numbers"),
+        ({"observations": np.full((7, 4), np.nan)}, None, "a.npz': 'obs' has NaN or infinity in row 0"),
+        ({"actions": np.array(["left"] * 7)}, None, r"'action' is <U4\[7\], expected a column of numbers"),
+        ({"observations": np.zeros((8, 4))}, None, "'obs' has 8 rows, the actions have 7"),
+        ({"next_observations": np.zeros((6, 4))}, None, "'next_obs' has 6 rows, the actions have 7"),
+        ({"next_observations/a": np.zeros((7, 4)), "next_observations": None}, None, r"the parts of next observations are \['obs/a'\]"),
+        ({"terminals": np.full(7, np.nan)}, None, "'terminated' has NaN or infinity in row 0"),
+        ({"rewards": np.array(1.0)}, None, r"'reward' is float64\[\], expected a column"),
+        ({"actions": np.full(7, -3)}, None, "the actions reach from -3 to -3, expected categories from 0"),
+        ({"actions": np.full(7, 2**62)}, None, "expected categories from 0 to at most 1048575"),
+        ({"actions": np.full((7, 1), 2.5)}, None, "reach from 2.5 to 2.5, and their bounds are not known: give the env"),
+        ({"actions": np.full((7, 1), 2.5), "observations": np.zeros((7, 3)), "next_observations": np.zeros((7, 3))}, "Pendulum-v1", "the actions reach from 2.5 to 2.5, expected -2 to 2"),
+        ({"observations": np.zeros((7, 0))}, None, r"'obs' has rows of the shape \[0\]"),
+        ({"observations": np.full((7, 4), 1e300)}, None, "'obs' has values beyond float32"),
+        ({"actions/a": np.zeros(7), "actions": None}, None, "has 'action/a': only observations may have parts"),
     ],
 )
 def test_what_is_no_data_set_is_refused(tmp_path, change, env, words):
@@ -130,7 +144,52 @@ def test_what_is_no_data_set_is_refused(tmp_path, change, env, words):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("obs,action\n1,x\n")
-    (tmp_path / "b.npz").write_text("text")
-    for path, words in (("a.csv", "is no table of numbers"), ("b.npz", "b.npz"), ("a.txt", "ends with '.txt', expected .hdf5"), ("no.npz", "no.npz")):
+    for name, text in (
+        ("a.csv", "obs,action\n1,x\n"),
+        ("b.csv", "obs,action\n\n1\n"),
+        ("c.csv", "obs,action\n"),
+        ("d.csv", "obs_0,obs_2,action\n1,2,3\n"),
+        ("e.npz", "text"),
+        ("f.hdf5", "text"),
+    ):
+        (tmp_path / name).write_text(text)
+    for path, words in (
+        ("a.csv", "a.csv' cannot be read: line 2: could not convert string to float: 'x'"),
+        ("b.csv", "line 3 has 1 fields, its header 2"),
+        ("c.csv", "it has no rows below its header"),
+        ("d.csv", "'obs' has the elements [0, 2] in the header"),
+        ("e.npz", "e.npz' cannot be read"),
+        ("f.hdf5", "f.hdf5' cannot be read"),
+        ("a.txt", "ends with '.txt', expected .hdf5"),
+        ("no.npz", "no.npz"),
+    ):
         assert words in data_sets.main([str(tmp_path / path), "--out=x"])
+
+
+def test_a_table_of_another_program(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = "\n".join(f"{i + 0.1},{i},0,{i == 1},True,1.5" for i in range(3))
+    path.write_text(f"\ufeffobs_1,obs_0,action,terminals,timeouts,reward\r\n\n{rows}\n")
+    episodes = dw.import_episodes([str(path)])
+    assert [episode.end for episode in episodes] == ["terminated"]
+    np.testing.assert_array_equal(episodes.rows["obs"], np.array([[1, 1.1]], np.float32))
+
+
+def test_done_is_no_terminal_where_the_time_ran_out(tmp_path):
+    columns = make_columns()
+    columns["dones"] = columns.pop("terminals") | columns["timeouts"]
+    episodes = dw.import_episodes([str(write_npz(tmp_path, columns))])
+    assert [episode.end for episode in episodes] == ["terminated", "truncated", "truncated"]
+
+
+def test_out_replaces_files_only(tmp_path):
+    path = str(write_npz(tmp_path, make_columns()))
+    assert "which is to be read" in data_sets.main([path, f"--out={path}"])
+    os.mkfifo(tmp_path / "fifo")
+    assert "it is no file" in data_sets.main([path, f"--out={tmp_path / 'fifo'}"])
+    assert "it is no file" in data_sets.main([path, f"--out={tmp_path}"])
+    os.symlink(tmp_path / "target", tmp_path / "link")
+    assert data_sets.main([path, f"--out={tmp_path / 'link'}"]) is None
+    assert os.path.islink(tmp_path / "link") and len(dw.read_episodes(str(tmp_path / "target"))) == 3
+    assert "none" in data_sets.main([path, f"--out={tmp_path}/none/out"])
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
