@@ -2,8 +2,7 @@
 // end.
 //   Manager        BaseEnvManager: it checks ids, actions and numbers, and keeps returns, lengths,
 //                  seeds and columns
-//   ManagerFloor   only the equations of 8 states, with observations written to one array
-// items_per_second counts env steps.
+// items_per_second counts env steps. The floor is in tools/floors/env_floors.cc.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,21 +41,8 @@ void BM_Manager(benchmark::State& state) {
     benchmark::DoNotOptimize((*steps)->reward.data());
   }
   state.SetItemsProcessed(state.iterations() * kEnvs);
-  state.SetLabel("reach=2");
 }
 BENCHMARK(BM_Manager);
-
-void BM_ManagerFloor(benchmark::State& state) {
-  BareCartPoles<kEnvs> envs;
-  CartPoleActions<kEnvs> table;
-  float obs[4 * kEnvs];
-  for (auto _ : state) {
-    envs.Step(table.Next(), obs);
-    benchmark::DoNotOptimize(obs);
-  }
-  state.SetItemsProcessed(state.iterations() * kEnvs);
-}
-BENCHMARK(BM_ManagerFloor);
 
 }  // namespace
 }  // namespace ding

@@ -31,7 +31,7 @@ void BM_AdamStep(benchmark::State& state) {
     DING_CHECK(status.ok()) << status;
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
-  if (state.range(0) == kCartPoleParameters) state.SetLabel("reach=10us");
+  if (state.range(0) == kCartPoleParameters) state.SetLabel("aim=10us");
 }
 
 // With gradients of zero the moments decay through the denormal numbers.

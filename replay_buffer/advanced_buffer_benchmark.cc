@@ -1,9 +1,7 @@
-// Prioritized replay at memory speed: AdvancedReplayBuffer beside the same work by hand.
+// Prioritized replay at memory speed. The floors are in tools/floors/replay_floors.cc.
 //
 //   Cycle/capacity/rows       Sample, and Update with new priorities of what was drawn; full
 //                             buffer, 4 x float32 observations, priorities spread over e^6
-//   CycleFloor/capacity/rows  the bare tree: stratified points, searches, p^alpha, changes; and the
-//                             columns gathered from flat arrays by hand
 //   Sample/capacity/rows      without the update
 //   PushOneRowSegments/cap    8 streams, a row each, into a full buffer
 //   ...Measured               the same with statistics (to a NullSink)
@@ -15,24 +13,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
-#include "ding_worker/replay_buffer/selection/priority_tree.h"
 
 namespace ding {
 namespace {
-
-constexpr float kAlpha = 0.6f;
-constexpr float kBeta = 0.4f;
 
 // Batches of new priorities, made beforehand: making them is the learner's work.
 constexpr size_t kPriorityBatches = 64;
@@ -137,47 +129,6 @@ void Cycle(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(1));
 }
 
-void CycleFloor(benchmark::State& state) {
-  const int64_t capacity = state.range(0);
-  const auto size = static_cast<size_t>(state.range(1));
-  const std::unique_ptr<PriorityTree> tree = PriorityTree::Create(capacity).value();
-  Rng rng(1, "fill");
-  std::vector<float> weights(static_cast<size_t>(capacity));
-  for (float& weight : weights) weight = std::pow(RandomPriority(&rng), kAlpha);
-  tree->Assign(0, weights);
-  const std::vector<std::vector<float>> priorities = NewPriorities(state.range(1));
-  const Batch rows = Touched(RowSpec(), capacity + 1);
-  const SpecPtr obs_spec = ObsSpec();
-  std::byte* columns[] = {const_cast<std::byte*>(rows.view().raw_column(0))};
-  const ColumnsView obs(obs_spec.get(), columns, 0, capacity + 1);
-  const BatchBuilder out = BatchBuilder::Create(rows.spec_ptr(), state.range(1)).value();
-  const BatchBuilder next_obs = BatchBuilder::Create(obs_spec, state.range(1)).value();
-  std::vector<double> points(size);
-  std::vector<int64_t> leaves(size);
-  std::vector<int64_t> successors(size);
-  std::vector<float> is_weight(size);
-  weights.resize(size);
-  size_t next = 0;
-  for (auto _ : state) {
-    const double stratum = tree->total() / static_cast<double>(size);
-    for (size_t i = 0; i < size; ++i) {
-      points[i] = (static_cast<double>(i) + rng.Uniform()) * stratum;
-    }
-    tree->Find(absl::MakeSpan(points), absl::MakeSpan(leaves));
-    for (size_t i = 0; i < size; ++i) {
-      is_weight[i] = std::pow(tree->min_weight() / tree->weight(leaves[i]), kBeta);
-      successors[i] = leaves[i] + 1;
-    }
-    GatherRows(rows.view(), leaves, out.view(), 0);
-    GatherRows(obs, successors, next_obs.view(), 0);
-    const std::vector<float>& fresh = priorities[next++ % kPriorityBatches];
-    for (size_t i = 0; i < size; ++i) weights[i] = std::pow(fresh[i] + 1e-5f, kAlpha);
-    tree->Set(leaves, weights);
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(1));
-}
-
 void PushInto(benchmark::State& state, AdvancedReplayBuffer* buffer) {
   SegmentBatch push = MakePush(8, 1);
   for (auto _ : state) {
@@ -195,14 +146,12 @@ void PushOneRowSegmentsMeasured(benchmark::State& state) {
 constexpr int64_t kSmall = 100000;
 constexpr int64_t kLarge = 10000000;
 
-BENCHMARK(CycleFloor)->Args({kSmall, 64})->Args({kSmall, 256});
-BENCHMARK(Cycle)->Args({kSmall, 64})->Args({kSmall, 256});
+BENCHMARK(Cycle)->ArgsProduct({{10000, kSmall, 1000000}, {64, 256}});
 BENCHMARK(Sample)->Args({kSmall, 64});
 BENCHMARK(SampleMeasured)->Args({kSmall, 64});
 BENCHMARK(PushOneRowSegments)->Arg(kSmall);
 BENCHMARK(PushOneRowSegmentsMeasured)->Arg(kSmall);
-BENCHMARK(CycleFloor)->Args({kLarge, 256});
-BENCHMARK(Cycle)->Args({kLarge, 256});
+BENCHMARK(Cycle)->Args({kLarge, 64})->Args({kLarge, 256});
 
 }  // namespace
 }  // namespace ding

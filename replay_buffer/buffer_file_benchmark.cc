@@ -2,9 +2,9 @@
 // the memory that they take in addition to the buffer.
 //
 //   SaveImages, SaveVectors            save rows of 28 kB or 36 bytes to a file, flushed to disk
-//   SaveImagesFloor, SaveVectorsFloor  write as many bytes in pieces of 1 MB, flushed to disk
+//   SaveImagesBaseline, SaveVectorsBaseline  write as many bytes in pieces of 1 MB, flushed to disk
 //   LoadImages, LoadVectors            load into a new buffer; the file is in the page cache
-//   LoadImagesFloor, LoadVectorsFloor  read as many bytes in pieces of 1 MB into new memory
+//   LoadImagesBaseline, LoadVectorsBaseline  read as many bytes in pieces of 1 MB into new memory
 //
 // extra_MB is the largest growth of resident memory beyond the rows themselves; it should be below
 // 64. The environment variable DING_BENCHMARK_MB sets the size of the buffer; the default is 256.
@@ -170,7 +170,7 @@ void WritePieces(const FieldSpec& obs, const std::string& path) {
   Check(file->Commit());
 }
 
-void SaveFloor(benchmark::State& state, const FieldSpec& obs) {
+void SaveBaseline(benchmark::State& state, const FieldSpec& obs) {
   const ScratchFolder folder;
   for (auto _ : state) WritePieces(obs, folder.file());
   Report(state, obs, /*extra_bytes=*/0);
@@ -190,7 +190,7 @@ void Load(benchmark::State& state, const FieldSpec& obs) {
   Report(state, obs, extra_bytes);
 }
 
-void LoadFloor(benchmark::State& state, const FieldSpec& obs) {
+void LoadBaseline(benchmark::State& state, const FieldSpec& obs) {
   const ScratchFolder folder;
   WritePieces(obs, folder.file());
   for (auto _ : state) {
@@ -206,21 +206,21 @@ void LoadFloor(benchmark::State& state, const FieldSpec& obs) {
 }
 
 void SaveImages(benchmark::State& state) { Save(state, Image()); }
-void SaveImagesFloor(benchmark::State& state) { SaveFloor(state, Image()); }
+void SaveImagesBaseline(benchmark::State& state) { SaveBaseline(state, Image()); }
 void SaveVectors(benchmark::State& state) { Save(state, Vector()); }
-void SaveVectorsFloor(benchmark::State& state) { SaveFloor(state, Vector()); }
+void SaveVectorsBaseline(benchmark::State& state) { SaveBaseline(state, Vector()); }
 void LoadImages(benchmark::State& state) { Load(state, Image()); }
-void LoadImagesFloor(benchmark::State& state) { LoadFloor(state, Image()); }
+void LoadImagesBaseline(benchmark::State& state) { LoadBaseline(state, Image()); }
 void LoadVectors(benchmark::State& state) { Load(state, Vector()); }
-void LoadVectorsFloor(benchmark::State& state) { LoadFloor(state, Vector()); }
+void LoadVectorsBaseline(benchmark::State& state) { LoadBaseline(state, Vector()); }
 
-BENCHMARK(SaveImagesFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(SaveImagesBaseline)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(SaveImages)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(SaveVectorsFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(SaveVectorsBaseline)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(SaveVectors)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(LoadImagesFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(LoadImagesBaseline)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(LoadImages)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(LoadVectorsFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(LoadVectorsBaseline)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(LoadVectors)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

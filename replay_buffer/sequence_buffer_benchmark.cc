@@ -1,36 +1,27 @@
-// Pushing and drawing sequences: SequenceReplayBuffer beside the same rows gathered by bare loops.
+// Pushing and drawing sequences. The floors are in tools/floors/replay_floors.cc.
 // 100,000 rows of 4 x float32 observations of 8 streams, episodes of 200 rows, sequences of 80 rows
 // of which each shares 40 with the next.
 //
 //   PushSegments         8 segments of 8 rows, buffer full
 //   SampleSequences/B    uniform draw of B sequences with next_obs
 //   ...Across            the same with cross_episodes
-//   SampleSequencesFloor the same number of rows, one after the other, gathered from flat arrays
 //   CycleByPriority/B    with priorities spread over e^6: a draw of B sequences, and Update with
 //                        new ones
-//   CycleByPriorityFloor SampleSequencesFloor with searches and changes of the bare tree, and
-//   p^alpha
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
-#include "ding_worker/replay_buffer/selection/priority_tree.h"
-#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 namespace ding {
@@ -153,75 +144,11 @@ void CycleByPriority(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0) * kUnrollLen);
 }
 
-// The first rows of the sequences of a draw.
-using StartsFn = std::function<void(absl::Span<int64_t> starts)>;
-
-void GatherFloor(benchmark::State& state, const StartsFn& next_starts) {
-  const int64_t rows = state.range(0) * kUnrollLen;
-  const Batch flat = Zeros(RowSpec(), kRows + kUnrollLen + 1);
-  const Batch flat_obs = Zeros(ObsSpec(), kRows + kUnrollLen + 1);
-  const BatchBuilder out = BatchBuilder::Create(flat.spec_ptr(), rows).value();
-  const BatchBuilder next_obs = BatchBuilder::Create(flat_obs.spec_ptr(), rows).value();
-  std::vector<int64_t> starts(static_cast<size_t>(state.range(0)));
-  std::vector<int64_t> ids(static_cast<size_t>(rows));
-  std::vector<int64_t> successors(ids.size());
-  std::vector<float> discount(ids.size());
-  std::vector<int32_t> n_step(ids.size());
-  for (auto _ : state) {
-    next_starts(absl::MakeSpan(starts));
-    for (size_t row = 0; row < ids.size(); ++row) {
-      ids[row] = starts[row / kUnrollLen] + static_cast<int64_t>(row % kUnrollLen);
-      successors[row] = ids[row] + 1;
-    }
-    std::fill(discount.begin(), discount.end(), 0.99f);
-    std::fill(n_step.begin(), n_step.end(), 1);
-    GatherRows(flat.view(), ids, out.view(), 0);
-    GatherRows(flat_obs.view(), successors, next_obs.view(), 0);
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() * rows);
-}
-
-void SampleSequencesFloor(benchmark::State& state) {
-  UniformDraw draw;
-  Rng rng(0, "floor");
-  GatherFloor(state,
-              [&](absl::Span<int64_t> starts) { draw.WithoutReplacement(kRows, &rng, starts); });
-}
-
-void CycleByPriorityFloor(benchmark::State& state) {
-  const auto size = static_cast<size_t>(state.range(0));
-  const std::unique_ptr<PriorityTree> tree = PriorityTree::Create(kRows).value();
-  const std::vector<std::vector<float>> priorities = NewPriorities(state.range(0));
-  Rng rng(1, "floor");
-  for (int64_t row = 0; row < kRows; row += kUnrollLen / 2) tree->Fill(row, row + 1, 1);
-  std::vector<double> points(size);
-  std::vector<float> weights(size);
-  std::vector<float> is_weight(size * kUnrollLen);
-  size_t next = 0;
-  GatherFloor(state, [&](absl::Span<int64_t> starts) {
-    const double stratum = tree->total() / static_cast<double>(size);
-    for (size_t i = 0; i < size; ++i) {
-      points[i] = (static_cast<double>(i) + rng.Uniform()) * stratum;
-    }
-    tree->Find(absl::MakeSpan(points), starts);
-    for (size_t i = 0; i < size; ++i) {
-      const float weight = std::pow(tree->min_weight() / tree->weight(starts[i]), kBeta);
-      std::fill_n(is_weight.begin() + i * kUnrollLen, kUnrollLen, weight);
-    }
-    const std::vector<float>& fresh = priorities[next++ % kPriorityBatches];
-    for (size_t i = 0; i < size; ++i) weights[i] = std::pow(fresh[i] + 1e-5f, kAlpha);
-    tree->Set(starts, weights);
-  });
-}
-
 BENCHMARK(PushSegments);
 BENCHMARK(PushSegmentsAcross);
-BENCHMARK(SampleSequencesFloor)->Arg(16)->Arg(64);
 BENCHMARK(SampleSequences)->Arg(16)->Arg(64);
 BENCHMARK(SampleSequencesAcross)->Arg(16)->Arg(64);
 BENCHMARK(PushSegmentsByPriority);
-BENCHMARK(CycleByPriorityFloor)->Arg(16)->Arg(64);
 BENCHMARK(CycleByPriority)->Arg(16)->Arg(64);
 
 }  // namespace

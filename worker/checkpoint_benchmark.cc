@@ -1,6 +1,6 @@
 // Measures what checkpoints of worker/configs/cartpole_dqn.textproto cost the training.
 //   SaveCheckpoint        model and train state at a safe point: how long the training pauses
-//   SaveCheckpointFloor   a write of the same bytes to one file
+//   SaveCheckpointBaseline   a write of the same bytes to one file
 //   SnapshotBuffer        a snapshot of a full replay buffer: how long the training pauses for it;
 //                         the rows are shared, not copied
 // The working folder must be the root of the checkout.
@@ -46,11 +46,11 @@ void BM_SaveCheckpoint(benchmark::State& state) {
     Check(pipeline->checkpoints()->Flush());
     state.ResumeTiming();
   }
-  state.SetLabel("reach=5ms");
+  state.SetLabel("aim=5ms");
 }
 BENCHMARK(BM_SaveCheckpoint)->UseRealTime();
 
-void BM_SaveCheckpointFloor(benchmark::State& state) {
+void BM_SaveCheckpointBaseline(benchmark::State& state) {
   CartPolePipeline pipeline(LoadCartPoleConfig());
   const std::string bytes = LearnerBytes(*pipeline->learner());
   std::string folder = "/tmp/checkpoint_benchmark_XXXXXX";
@@ -59,7 +59,7 @@ void BM_SaveCheckpointFloor(benchmark::State& state) {
   Check(RemoveRecursively(folder));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes.size()));
 }
-BENCHMARK(BM_SaveCheckpointFloor)->UseRealTime();
+BENCHMARK(BM_SaveCheckpointBaseline)->UseRealTime();
 
 void BM_SnapshotBuffer(benchmark::State& state) {
   CartPolePipeline pipeline(LoadCartPoleConfig());

@@ -1,16 +1,16 @@
 // Measures training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each per
 // round, 4 epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
 //   Round         collecting and learning, as the loop of the pipeline does it
-//   RoundFloor    only the passes of the same networks: for both, 32 times Infer() of 8 rows and 16
+//   RoundBaseline only the passes of the same networks: for both, 32 times Infer() of 8 rows and 16
 //                 times Forward() and Backward() of 64 rows, without env, distribution, loss and
 //                 optimizer
 //   Collect       the first half of a round
-//   CollectFloor  the passes of that half
+//   CollectBaseline  the passes of that half
 //   CollectRecurrent       collecting by worker/configs/cartpole_masked_ppo_lstm.textproto: 8
 //                          CartPoles, 128 steps of each, actor and critic 2-64-LSTM 64 that keep a
 //                          state per env
-//   CollectRecurrentFloor  the passes of these networks, one step at a time, and a loop over bare
-//                          CartPoles
+//   CollectRecurrentBaseline  the passes of these networks, one step at a time, and a loop over
+//                          bare CartPoles
 // Items are env steps. The working folder must be the root of the checkout.
 #include <cstddef>
 #include <cstdint>
@@ -73,11 +73,11 @@ void BM_Round(benchmark::State& state) {
   }
   DING_CHECK(pipeline->learner()->train_iter() % kMinibatches == 0);
   state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
-  state.SetLabel("reach=1.3");
+  state.SetLabel("aim=0.77");
 }
 BENCHMARK(BM_Round);
 
-void BM_RoundFloor(benchmark::State& state) {
+void BM_RoundBaseline(benchmark::State& state) {
   BareNetwork actor(kEnvs, /*obs_size=*/4, Box("logit", {2}));
   BareNetwork critic(kEnvs, /*obs_size=*/4, Box("value", {}));
   for (auto _ : state) {
@@ -92,7 +92,7 @@ void BM_RoundFloor(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
 }
-BENCHMARK(BM_RoundFloor);
+BENCHMARK(BM_RoundBaseline);
 
 void BM_Collect(benchmark::State& state) {
   CartPolePipeline pipeline(LoadPpoConfig());
@@ -101,7 +101,7 @@ void BM_Collect(benchmark::State& state) {
 }
 BENCHMARK(BM_Collect);
 
-void BM_CollectFloor(benchmark::State& state) {
+void BM_CollectBaseline(benchmark::State& state) {
   BareNetwork actor(kEnvs, /*obs_size=*/4, Box("logit", {2}));
   BareNetwork critic(kEnvs, /*obs_size=*/4, Box("value", {}));
   for (auto _ : state) {
@@ -112,7 +112,7 @@ void BM_CollectFloor(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
 }
-BENCHMARK(BM_CollectFloor);
+BENCHMARK(BM_CollectBaseline);
 
 void BM_CollectRecurrent(benchmark::State& state) {
   CartPolePipeline pipeline(LoadConfig("worker/configs/cartpole_masked_ppo_lstm.textproto"));
@@ -122,7 +122,7 @@ void BM_CollectRecurrent(benchmark::State& state) {
   // Samples of several steps overlap at the ends of episodes: a collect has more rows than it takes
   // steps.
   state.SetItemsProcessed(pipeline->collector()->envstep());
-  state.SetLabel("reach=1.3");
+  state.SetLabel("aim=0.77");
 }
 BENCHMARK(BM_CollectRecurrent);
 
@@ -158,7 +158,7 @@ class BareRecurrentNetwork {
   std::vector<float> states_;
 };
 
-void BM_CollectRecurrentFloor(benchmark::State& state) {
+void BM_CollectRecurrentBaseline(benchmark::State& state) {
   BareRecurrentNetwork actor(Box("logit", {2}));
   BareRecurrentNetwork critic(Box("value", {}));
   BareCartPoles<kEnvs> envs;
@@ -174,7 +174,7 @@ void BM_CollectRecurrentFloor(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * kEnvs * kRecurrentSteps);
 }
-BENCHMARK(BM_CollectRecurrentFloor);
+BENCHMARK(BM_CollectRecurrentBaseline);
 
 }  // namespace
 }  // namespace ding

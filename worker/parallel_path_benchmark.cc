@@ -2,13 +2,12 @@
 // coordinator and a learner, as threads of one process. All parts are those of a real run: comm
 // collectors and learner, sessions over gRPC, a coordinator with a NaiveReplayBuffer, and a store
 // of files in /dev/shm. The collectors hand over the same chunk again and again. The learner only
-// counts the rows of its batches, and draws as many rows as are pushed.
+// counts the rows of its batches, and draws as many rows as are pushed. The floors are in
+// tools/floors/wire_floors.cc.
 //   Rows/rows/floats       chunks of that many rows, with observations of that many floats
 //   RowsByRedis/rows/floats  the same with a store in a Redis of this machine
-//   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies all rows
 //   Publish                a model of 1 MB, from the end of the iteration that made it until both
 //                          collectors have loaded it
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,7 +39,6 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
-#include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/control/worker_session.h"
@@ -322,29 +320,7 @@ void Rows(benchmark::State& state) { RowsBy(state, FileStore::Create(ScratchFold
 void RowsByRedis(benchmark::State& state) {
   const std::unique_ptr<RedisServer> redis = RedisServer::Start({}).value();
   RowsBy(state, create_store(redis->Url("run")).value());
-  state.SetLabel(state.range(1) == 4 ? "reach=100k/s" : "reach=250MB/s");
-}
-
-void RowsFloor(benchmark::State& state) {
-  const SegmentBatch chunk = MakeChunk(state.range(0), state.range(1));
-  const std::string bytes = EncodedSegments(chunk).ToString();
-  const std::string path = ScratchFolder();
-  std::string read_back(bytes.size(), '\0');
-  std::string next_obs(static_cast<size_t>(chunk.rows.rows() * chunk.rows.spec().row_bytes(0)),
-                       '\0');
-  std::string rows(bytes.size(), '\0');
-  const auto size = static_cast<ssize_t>(bytes.size());
-  for (auto _ : state) {
-    const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    DING_CHECK(write(out, bytes.data(), bytes.size()) == size && close(out) == 0);
-    const int in = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    DING_CHECK(read(in, &read_back[0], read_back.size()) == size && close(in) == 0);
-    DING_CHECK(unlink(path.c_str()) == 0);
-    std::memcpy(&rows[0], read_back.data(), rows.size());
-    std::memcpy(&next_obs[0], read_back.data(), next_obs.size());
-    benchmark::ClobberMemory();
-  }
-  CountWork(chunk, state);
+  state.SetLabel(state.range(1) == 4 ? "aim=100k/s" : "aim=250MB/s");
 }
 
 void Publish(benchmark::State& state) {
@@ -386,7 +362,7 @@ void Publish(benchmark::State& state) {
   publish_one();  // After this, all processes have joined.
   for (auto _ : state) publish_one();
   state.SetBytesProcessed(state.iterations() * kModelFloats * static_cast<int64_t>(sizeof(float)));
-  state.SetLabel("reach=50ms");
+  state.SetLabel("aim=50ms");
 }
 
 void Chunks(benchmark::internal::Benchmark* benchmark) {
@@ -396,7 +372,6 @@ void Chunks(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(Rows)->Apply(Chunks);
 BENCHMARK(RowsByRedis)->Apply(Chunks);
-BENCHMARK(RowsFloor)->Apply(Chunks);
 BENCHMARK(Publish)->UseRealTime();
 
 }  // namespace

@@ -1,8 +1,7 @@
-// The cost that SampleSerialCollector adds to the envs: 8 CartPoles and a policy that only copies
-// actions from a table.
-//   Collect/n       Collect() of n rows, whose data is thrown away; 8: one vector step
-//   CollectFloor/n  the same rows by ready_obs(), the policy and Step()
-// items_per_second counts rows. With a network, and beside bare envs: serial_pipeline_benchmark.
+// SampleSerialCollector with 8 CartPoles and a policy that only copies actions from a table.
+//   Collect/n   Collect() of n rows, whose data is thrown away; 8: one vector step
+// items_per_second counts rows. With a network: serial_pipeline_benchmark. The floors are in
+// tools/floors/env_floors.cc.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -79,24 +78,6 @@ void BM_Collect(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_Collect)->Arg(8)->Arg(1024);
-
-void BM_CollectFloor(benchmark::State& state) {
-  const std::unique_ptr<EnvManager> envs = MakeEnvs();
-  TablePolicy policy(envs->env_spec().action);
-  const BatchBuilder actions = *BatchBuilder::Create(envs->env_spec().action, kEnvs);
-  for (auto _ : state) {
-    for (int64_t rows = state.range(0); rows > 0; rows -= kEnvs) {
-      const ReadyObs ready = envs->ready_obs();
-      const absl::Status status = policy.Forward(ready.obs, ready.env_ids, {}, actions.view());
-      DING_CHECK(status.ok()) << status;
-      const absl::StatusOr<const Timesteps*> steps = envs->Step(ready.env_ids, actions.view());
-      DING_CHECK(steps.ok()) << steps.status();
-      benchmark::DoNotOptimize((*steps)->reward.data());
-    }
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
-}
-BENCHMARK(BM_CollectFloor)->Arg(8)->Arg(1024);
 
 }  // namespace
 }  // namespace ding

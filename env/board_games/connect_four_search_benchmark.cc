@@ -35,7 +35,7 @@ void BM_Move(benchmark::State& state) {
     benchmark::DoNotOptimize(search.BestMoves(positions[next++ % positions.size()]));
   }
   state.SetItemsProcessed(state.iterations());
-  if (state.range(0) == 4) state.SetLabel("reach=50us");
+  if (state.range(0) == 4) state.SetLabel("aim=50us");
 }
 BENCHMARK(BM_Move)->Arg(2)->Arg(4)->Arg(6);
 

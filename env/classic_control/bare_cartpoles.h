@@ -1,4 +1,4 @@
-// The floor of stepping CartPoles, for benchmarks: only the equations of kCount states,
+// Bare CartPoles, for benchmarks: only the equations of kCount states,
 // observations written to one array, and resets at the ends of episodes.
 //
 // Threads: thread-compatible.

@@ -199,7 +199,7 @@ void RunWrapped(benchmark::State& state, absl::string_view env, const std::strin
     if (player.over()) player.Reset();
   }
   state.SetItemsProcessed(state.iterations());
-  state.SetLabel("reach=1.2");
+  state.SetLabel("aim=0.83");
 }
 
 // Calls `work(&player)` after each step of the bare env.
@@ -588,7 +588,7 @@ void RunManager(benchmark::State& state, EnvManager* envs, const Work& work) {
 void RunWrappedManager(benchmark::State& state, const std::string& wrappers,
                        const EnvsUse& use = {}) {
   RunManager(state, Launched(wrappers, use).get(), [](const ColumnsView&, const Timesteps*) {});
-  state.SetLabel("reach=1.2");
+  state.SetLabel("aim=0.83");
 }
 
 void BM_NormalizeObservation(benchmark::State& state) {

@@ -1,9 +1,9 @@
 // Measures the cost of a session over the cost of its bare connection, between two threads.
 //
 //   Pipelined/bytes        messages in one direction, as fast as the window allows
-//   PipelinedFloor/bytes   the same over the bare connection
+//   PipelinedBaseline/bytes   the same over the bare connection
 //   RoundTrip              a question and its answer, one at a time
-//   RoundTripFloor         the same over the bare connection
+//   RoundTripBaseline         the same over the bare connection
 #include <memory>
 
 #include "benchmark/benchmark.h"
@@ -19,14 +19,14 @@ MessagePeers* Peers() {
 }
 
 void Pipelined(benchmark::State& state) { RunPipelined(Peers()->ConnectInSession(), state); }
-void PipelinedFloor(benchmark::State& state) { RunPipelined(Peers()->Connect(), state); }
+void PipelinedBaseline(benchmark::State& state) { RunPipelined(Peers()->Connect(), state); }
 void RoundTrip(benchmark::State& state) { RunRoundTrips(Peers()->ConnectInSession(), state); }
-void RoundTripFloor(benchmark::State& state) { RunRoundTrips(Peers()->Connect(), state); }
+void RoundTripBaseline(benchmark::State& state) { RunRoundTrips(Peers()->Connect(), state); }
 
 BENCHMARK(Pipelined)->Arg(64)->Arg(16 << 10)->UseRealTime();
-BENCHMARK(PipelinedFloor)->Arg(64)->Arg(16 << 10)->UseRealTime();
+BENCHMARK(PipelinedBaseline)->Arg(64)->Arg(16 << 10)->UseRealTime();
 BENCHMARK(RoundTrip)->UseRealTime();
-BENCHMARK(RoundTripFloor)->UseRealTime();
+BENCHMARK(RoundTripBaseline)->UseRealTime();
 
 }  // namespace
 }  // namespace ding

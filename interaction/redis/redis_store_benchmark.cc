@@ -70,7 +70,7 @@ void PutGetDeleteBy(benchmark::State& state, absl::string_view settings) {
 
 void PutGetDelete(benchmark::State& state) {
   PutGetDeleteBy(state, "");
-  if (state.range(0) == 64 << 10) state.SetLabel("reach=250MB/s");
+  if (state.range(0) == 64 << 10) state.SetLabel("aim=250MB/s");
 }
 
 // The objects that the threads of a benchmark share. A server ends with the thread that started it,
@@ -148,7 +148,7 @@ void RowsOfChunks(benchmark::State& state) {
     Check(store->Delete("data/1/2"));
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
-  state.SetLabel("reach=100k/s");
+  state.SetLabel("aim=100k/s");
 }
 
 void Sizes(benchmark::internal::Benchmark* benchmark) {

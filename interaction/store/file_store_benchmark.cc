@@ -74,7 +74,7 @@ void PutGetDeleteIn(benchmark::State& state, absl::string_view settings) {
 
 void PutGetDelete(benchmark::State& state) {
   PutGetDeleteIn(state, "");
-  state.SetLabel("reach=2");
+  state.SetLabel("aim=0.5");
 }
 void PutGetDeleteLz4(benchmark::State& state) { PutGetDeleteIn(state, "?compress=lz4"); }
 

@@ -1,6 +1,5 @@
-// Measures Act() of actors beside the matrix products of their networks on OpenBLAS with one
-// thread: the CartPole DQN network (0: 4-128-128-64, dueling 64-2 and 64-1) and two layers of a
-// width.
+// Measures Act() of actors: the CartPole DQN network (0: 4-128-128-64, dueling 64-2 and 64-1) and two
+// layers of a width. The floors are in tools/floors/network_floors.cc.
 #include <memory>
 #include <vector>
 
@@ -16,9 +15,7 @@
 #include "ding_worker/policy/actor/actor_description.h"
 #include "ding_worker/policy/actor/actor_model.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/network.h"
-#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {
@@ -58,12 +55,6 @@ class Fixture {
     return *Actor::Create(*std::move(loaded), {});
   }
 
-  BareProducts MakeFloor() const {
-    const auto structure = MakeMlpStructure(description_.mlp, observation_, output_);
-    DING_CHECK(structure.ok()) << structure.status();
-    return BareProducts(*structure, rows_);
-  }
-
   int64_t rows() const { return rows_; }
 
  private:
@@ -89,13 +80,6 @@ void BM_Act(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * f.rows());
 }
 
-void BM_ActFloor(benchmark::State& state) {
-  const Fixture f(state);
-  BareProducts products = f.MakeFloor();
-  for (auto _ : state) products.Forward();
-  state.SetItemsProcessed(state.iterations() * f.rows());
-}
-
 // (0, rows): the CartPole network; (width, rows): two layers of that width.
 void Cases(benchmark::internal::Benchmark* benchmark) {
   for (const int64_t width : {0, 256}) {
@@ -104,7 +88,6 @@ void Cases(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(BM_Act)->Apply(Cases);
-BENCHMARK(BM_ActFloor)->Apply(Cases);
 
 }  // namespace
 }  // namespace ding

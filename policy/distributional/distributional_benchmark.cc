@@ -1,6 +1,5 @@
 // Measures updates of C51 (51 atoms) and QR-DQN (200 quantiles) on networks 4-128-128 with linear
-// heads for the 2 actions of CartPole, each beside its floor (policy/testing/bare_updates.h) and
-// beside the loss, which is a part of the floor.
+// heads for the 2 actions of CartPole.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,10 +14,9 @@
 #include "ding_worker/policy/distributional/distributional_heads.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/q_learning/q_network.h"
-#include "ding_worker/policy/testing/bare_updates.h"
+#include "ding_worker/policy/testing/cartpole_network.h"
 #include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
@@ -57,29 +55,8 @@ void BM_Update(benchmark::State& state, MakeHead make_head) {
   }
 }
 
-BareDqnUpdate MakeFloor(MakeHead make_head) {
-  std::unique_ptr<QHead> head = make_head();
-  const MlpStructure structure =
-      *MakeMlpStructure(NetworkOptions(), CartPoleObservation(), OutputsOf(*head));
-  return BareDqnUpdate(kRows, structure, std::move(head));
-}
-
-void BM_UpdateFloor(benchmark::State& state, MakeHead make_head) {
-  BareDqnUpdate update = MakeFloor(make_head);
-  for (auto _ : state) update.Run();
-}
-
-void BM_Loss(benchmark::State& state, MakeHead make_head) {
-  BareDqnUpdate update = MakeFloor(make_head);
-  for (auto _ : state) update.RunLoss();
-}
-
 BENCHMARK_CAPTURE(BM_Update, C51, C51);
-BENCHMARK_CAPTURE(BM_UpdateFloor, C51, C51);
-BENCHMARK_CAPTURE(BM_Loss, C51, C51);
 BENCHMARK_CAPTURE(BM_Update, Qrdqn, Qrdqn);
-BENCHMARK_CAPTURE(BM_UpdateFloor, Qrdqn, Qrdqn);
-BENCHMARK_CAPTURE(BM_Loss, Qrdqn, Qrdqn);
 
 }  // namespace
 }  // namespace ding

@@ -1,6 +1,5 @@
-// Measures a DQN update and a collect forward of the CartPole network (4-128-128-64, dueling), each
-// beside its floor: for the update policy/testing/bare_updates.h, for the forward pass its matrix
-// products on OpenBLAS with one thread.
+// Measures a DQN update and a collect forward of the CartPole network (4-128-128-64, dueling). The
+// floors are in tools/floors: update_floors.cc and network_floors.cc.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -15,8 +14,7 @@
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/policy/testing/bare_products.h"
-#include "ding_worker/policy/testing/bare_updates.h"
+#include "ding_worker/policy/testing/cartpole_network.h"
 #include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
@@ -44,12 +42,6 @@ void BM_Update(benchmark::State& state) {
 }
 BENCHMARK(BM_Update)->Arg(64)->Arg(256);
 
-void BM_UpdateFloor(benchmark::State& state) {
-  BareDqnUpdate update(state.range(0));
-  for (auto _ : state) update.Run();
-}
-BENCHMARK(BM_UpdateFloor)->Arg(64)->Arg(256);
-
 void BM_Collect(benchmark::State& state) {
   const auto policy = MakePolicy();
   const int64_t rows = state.range(0);
@@ -66,13 +58,6 @@ void BM_Collect(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * rows);
 }
 BENCHMARK(BM_Collect)->Arg(1)->Arg(8)->Arg(64);
-
-void BM_CollectFloor(benchmark::State& state) {
-  BareProducts products(CartPoleStructure(), state.range(0));
-  for (auto _ : state) products.Forward();
-  state.SetItemsProcessed(state.iterations() * state.range(0));
-}
-BENCHMARK(BM_CollectFloor)->Arg(1)->Arg(8)->Arg(64);
 
 }  // namespace
 }  // namespace ding

@@ -1,5 +1,5 @@
 // Measures passes of the CartPole DQN network (4-128-128-64, dueling 64-2 and 64-1) and of a 256 x
-// 256 network, each beside its matrix products on OpenBLAS with one thread.
+// 256 network. The floors are in tools/floors/network_floors.cc.
 #include <memory>
 #include <vector>
 
@@ -9,8 +9,6 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
-#include "ding_worker/policy/mlp/mlp_structure.h"
-#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {
@@ -80,30 +78,6 @@ void BM_ForwardBackward(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * f.rows);
 }
 
-BareProducts FloorOf(const Fixture& f) {
-  const auto structure =
-      MakeMlpStructure(f.setup.options, f.mlp->input_spec(), f.mlp->output_spec());
-  DING_CHECK(structure.ok()) << structure.status();
-  return BareProducts(*structure, f.rows);
-}
-
-void BM_InferFloor(benchmark::State& state) {
-  Fixture f(state);
-  BareProducts products = FloorOf(f);
-  for (auto _ : state) products.Forward();
-  state.SetItemsProcessed(state.iterations() * f.rows);
-}
-
-void BM_ForwardBackwardFloor(benchmark::State& state) {
-  Fixture f(state);
-  BareProducts products = FloorOf(f);
-  for (auto _ : state) {
-    products.Forward();
-    products.Backward();
-  }
-  state.SetItemsProcessed(state.iterations() * f.rows);
-}
-
 // (0, rows): the CartPole network; (width, rows): two layers of that width.
 void InferCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->Args({0, 1})->Args({0, 8})->Args({0, 64})->Args({256, 8});
@@ -113,9 +87,7 @@ void TrainCases(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(BM_Infer)->Apply(InferCases);
-BENCHMARK(BM_InferFloor)->Apply(InferCases);
 BENCHMARK(BM_ForwardBackward)->Apply(TrainCases);
-BENCHMARK(BM_ForwardBackwardFloor)->Apply(TrainCases);
 
 }  // namespace
 }  // namespace ding

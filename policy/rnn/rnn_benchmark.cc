@@ -1,5 +1,6 @@
-// Measures passes of recurrent networks beside their matrix products on OpenBLAS with one thread:
-// an encoder layer and a cell of H features each, and linear heads, on observations of 4 elements.
+// Measures passes of recurrent networks: an encoder layer and a cell of H features each, and linear
+// heads, on observations of 4 elements. policy/torch/torch_rnn_benchmark.cc compares them with
+// libtorch.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -14,8 +15,6 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/rnn/rnn.h"
-#include "ding_worker/policy/rnn/rnn_structure.h"
-#include "ding_worker/policy/testing/bare_products.h"
 
 namespace ding {
 namespace {
@@ -60,12 +59,6 @@ struct Fixture {
   Sequences sequences;
 };
 
-RnnBareProducts FloorOf(const Fixture& f) {
-  const auto structure = MakeRnnStructure(f.options, f.rnn->input_spec(), f.rnn->output_spec());
-  DING_CHECK(structure.ok()) << structure.status();
-  return RnnBareProducts(*structure, f.rows / f.sequences.length, f.sequences.length);
-}
-
 void BM_Infer(benchmark::State& state) {
   Fixture f(state);
   for (auto _ : state) {
@@ -76,29 +69,12 @@ void BM_Infer(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * f.rows);
 }
 
-void BM_InferFloor(benchmark::State& state) {
-  Fixture f(state);
-  RnnBareProducts products = FloorOf(f);
-  for (auto _ : state) products.Forward();
-  state.SetItemsProcessed(state.iterations() * f.rows);
-}
-
 void BM_ForwardBackward(benchmark::State& state) {
   Fixture f(state);
   for (auto _ : state) {
     absl::Status status = f.rnn->ForwardSequences(f.sequences, f.output.view(), {});
     if (status.ok()) status = f.rnn->Backward(f.output.view());
     DING_CHECK(status.ok()) << status;
-  }
-  state.SetItemsProcessed(state.iterations() * f.rows);
-}
-
-void BM_ForwardBackwardFloor(benchmark::State& state) {
-  Fixture f(state);
-  RnnBareProducts products = FloorOf(f);
-  for (auto _ : state) {
-    products.Forward();
-    products.Backward();
   }
   state.SetItemsProcessed(state.iterations() * f.rows);
 }
@@ -116,9 +92,7 @@ void TrainCases(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(BM_Infer)->Apply(InferCases);
-BENCHMARK(BM_InferFloor)->Apply(InferCases);
 BENCHMARK(BM_ForwardBackward)->Apply(TrainCases);
-BENCHMARK(BM_ForwardBackwardFloor)->Apply(TrainCases);
 
 }  // namespace
 }  // namespace ding

@@ -1,7 +1,6 @@
-// Measures updates of SAC, DroQ and TD3, those of SAC and TD3 beside their floors
-// (policy/testing/bare_updates.h), for the networks and batches of Pendulum (64-64, 100 rows) and
+// Measures updates of SAC, DroQ and TD3 for the networks and batches of Pendulum (64-64, 100 rows) and
 // of locomotion tasks (256-256, 256 rows, 17 observations, 6 actions); the same by two threads; and
-// SAC's collect forward.
+// SAC's collect forward. The floors are in tools/floors/update_floors.cc.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/policy/continuous/continuous_actor.h"
 #include "ding_worker/policy/continuous/continuous_policy.h"
 #include "ding_worker/policy/continuous/critic_ensemble.h"
@@ -18,11 +18,25 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/sac/sac.h"
 #include "ding_worker/policy/td3/td3.h"
-#include "ding_worker/policy/testing/bare_updates.h"
 #include "ding_worker/policy/testing/random_batch.h"
 
 namespace ding {
 namespace {
+
+// The spaces and hidden layers of a task.
+struct ContinuousTask {
+  SpecPtr observation;
+  SpecPtr action;
+  MlpOptions hidden;  // two layers of `width`
+};
+ContinuousTask MakeContinuousTask(int64_t observation, int64_t action, int64_t width) {
+  ContinuousTask task;
+  task.observation = *MakeSpec({Box("obs", {observation})});
+  task.action = *MakeSpec({Box("action", {action}, {-1}, {1})});
+  task.hidden.encoder_hidden_size = {width, width};
+  task.hidden.head_layer_num = 0;
+  return task;
+}
 
 // The networks and the batch of width 64, or of width 256.
 ContinuousTask TaskOf(int64_t width) {
@@ -62,15 +76,8 @@ void Update(benchmark::State& state, Algorithm algorithm, int threads = 1) {
     DING_CHECK(status.ok()) << status;
   }
 }
-void BM_SacUpdate(benchmark::State& state) {
-  Update(state, Algorithm::kSac);
-  state.SetLabel("reach=1.1");
-}
-void BM_Td3Update(benchmark::State& state) {
-  Update(state, Algorithm::kTd3);
-  state.SetLabel("reach=1.1");
-}
-// Its floor is that of SAC: dropout and layer normalization need no products.
+void BM_SacUpdate(benchmark::State& state) { Update(state, Algorithm::kSac); }
+void BM_Td3Update(benchmark::State& state) { Update(state, Algorithm::kTd3); }
 void BM_DroqUpdate(benchmark::State& state) { Update(state, Algorithm::kDroq); }
 // By two threads, in wall-clock time.
 void BM_SacUpdateOfTwo(benchmark::State& state) { Update(state, Algorithm::kSac, 2); }
@@ -80,15 +87,6 @@ BENCHMARK(BM_Td3UpdateOfTwo)->Arg(64)->Arg(256)->UseRealTime();
 BENCHMARK(BM_SacUpdate)->Arg(64)->Arg(256);
 BENCHMARK(BM_DroqUpdate)->Arg(64)->Arg(256);
 BENCHMARK(BM_Td3Update)->Arg(64)->Arg(256);
-
-void Floor(benchmark::State& state, bool td3) {
-  BareSacUpdate update(TaskOf(state.range(0)), td3, RowsOf(state.range(0)));
-  for (auto _ : state) update.Run();
-}
-void BM_SacUpdateFloor(benchmark::State& state) { Floor(state, /*td3=*/false); }
-void BM_Td3UpdateFloor(benchmark::State& state) { Floor(state, /*td3=*/true); }
-BENCHMARK(BM_SacUpdateFloor)->Arg(64)->Arg(256);
-BENCHMARK(BM_Td3UpdateFloor)->Arg(64)->Arg(256);
 
 void BM_SacCollect(benchmark::State& state) {
   const ContinuousTask task = TaskOf(64);

@@ -1,11 +1,11 @@
 // Measures how a checkpoint is sent to Redis on this machine, compared with the store alone.
 //
 //   Publish/MiB       a checkpoint of one large file replaces the one before it
-//   PublishFloor/MiB  Store::Put() of the same bytes as one value, over the value before it
+//   PublishBaseline/MiB  Store::Put() of the same bytes as one value, over the value before it
 //   Fetch/MiB         the checkpoint is brought to a folder that has an older one
 //   PublishLog        a log of 1 MiB has grown by 200 bytes
 //
-// The goal is that Publish takes at most 1.2 times as long as PublishFloor.
+// The aim is at least 0.83 of the rate of PublishBaseline.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -64,7 +64,7 @@ void Publish(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * (state.range(0) << 20));
 }
 
-void PublishFloor(benchmark::State& state) {
+void PublishBaseline(benchmark::State& state) {
   const Bench bench(state.range(0) << 20);
   const auto store = create_store(bench.redis->Url("run")).value();
   for (auto _ : state) {
@@ -105,7 +105,7 @@ void PublishLog(benchmark::State& state) {
 }
 
 BENCHMARK(Publish)->Arg(1)->Arg(16)->Arg(64)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(PublishFloor)->Arg(1)->Arg(16)->Arg(64)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(PublishBaseline)->Arg(1)->Arg(16)->Arg(64)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(Fetch)->Arg(64)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(PublishLog)->UseRealTime()->Unit(benchmark::kMicrosecond);
 

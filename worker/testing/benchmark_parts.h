@@ -48,7 +48,7 @@ class CartPolePipeline {
 };
 
 // One network of the shipped PPO configs, 64-64 with tanh, with memory for its passes and nothing
-// around it: the floor of benchmarks.
+// around it: the baseline of benchmarks.
 //
 // Example:
 //   BareNetwork actor(/*envs=*/8, /*obs_size=*/4, Box("logit", {2}));
