@@ -153,13 +153,15 @@ class ActorCriticUpdate {
         action_(noise_.size()),
         log_prob_(rows_),
         value_(rows_) {
+    for (float& parameter : critics_[1].parameters) parameter = -parameter;
+    targets_ = critics_;
     CheckPasses(&actor_, rows);
     CheckPasses(&critics_[0], rows);
     const std::vector<float> played = RandomFloats(noise_.size());
     Join(obs_, played, &inputs_);
     Join(next_obs_, played, &next_inputs_);
     Join(obs_, played, &policy_inputs_);
-    CheckActorGradients();
+    Check();
   }
 
   void operator()() {
@@ -309,23 +311,37 @@ class ActorCriticUpdate {
     alpha_ = std::exp(log_alpha_);
   }
 
-  // Compares the gradients of the actor with differences of its loss.
-  void CheckActorGradients() {
-    critics_[1].parameters.back() += 0.02f;  // so that neither critic has all the least values
-    targets_ = critics_;
+  // Compares the values to reach with the definition, and the gradients of the actor with
+  // differences of its loss.
+  void Check() {
+    actor_.parameters[actor_.layers.back().bias] += 1;  // an action far from 0
+    UpdateCritics();
+    Pass passes[2] = {Pass(targets_[0], static_cast<int>(rows_)), critic_passes_[0]};
+    for (size_t k = 0; k < 2; ++k) Forward(targets_[k], next_inputs_.data(), &passes[k]);
+    for (size_t row = 0; row < rows_; ++row) {
+      double value = std::min(passes[0].result()[row], passes[1].result()[row]);
+      for (size_t i = 0; !td3_ && i < actions_; ++i) {
+        const float* const mean = &actor_pass_.result()[row * 2 * actions_];
+        const double noise = noise_[row * actions_ + i];
+        const double action = std::tanh(mean[i] + std::exp(double{mean[actions_ + i]}) * noise);
+        value += noise * noise / 2 + mean[actions_ + i] + std::log(2 * M_PI) / 2 +
+                 std::log(1 - action * action);
+      }
+      RequireNear(value_[row], reward_[row] + kDiscount * value);
+    }
     ComputeActorGradients();
     const std::vector<float> gradients = actor_.gradients;
-    constexpr float kStep = 2e-2f;
     const Layer& last = actor_.layers.back();
-    for (const size_t i :
-         {last.weight + 3, last.weight + 7, last.bias, actor_.parameters.size() - 1}) {
+    constexpr float kStep = 1e-3f;
+    for (const size_t i : {last.weight + 3, last.weight + 7, last.bias, gradients.size() - 1}) {
       const float value = actor_.parameters[i];
       actor_.parameters[i] = value + kStep;
       const double above = ActorLoss();
       actor_.parameters[i] = value - kStep;
       const double below = ActorLoss();
       actor_.parameters[i] = value;
-      Require(std::abs((above - below) / (2 * kStep) - gradients[i]) < 1e-2,
+      const double difference = (above - below) / (2 * kStep);
+      Require(std::abs(difference - gradients[i]) < 1e-4 + 0.004 * std::abs(difference),
               "a gradient of the actor differs from a difference of its loss");
     }
   }
