@@ -14,7 +14,7 @@ import sys
 NANOSECONDS = {'ns': 1, 'us': 1e3, 'ms': 1e6, 's': 1e9}
 THOUSANDS = {'': 1, 'k': 1e3, 'M': 1e6, 'G': 1e9}
 AGGREGATE = re.compile(r'_(mean|median|stddev|cv)$')
-TIMING = re.compile(r'(/iterations:\d+)?/(real|manual)_time$')
+TIMING = re.compile(r'(/iterations:\d+)?/(real|manual)_time(?=$|/threads:)')
 AIM = re.compile(r'aim=([\d.]+)([a-zA-Z/]*)')
 
 
