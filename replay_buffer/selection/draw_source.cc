@@ -58,13 +58,10 @@ absl::Status RowSource::Draw(const DrawRequest& request, std::optional<Transitio
 }
 
 bool RowSource::RanksToIds(absl::Span<int64_t> ranks) const {
+  if (!InRange(ranks, size())) return false;
   const int64_t begin = store().begin_id();
-  uint64_t largest = 0;  // InRange(), in the same pass
-  for (int64_t& rank : ranks) {
-    largest = std::max(largest, static_cast<uint64_t>(rank));
-    rank += begin;
-  }
-  return largest < static_cast<uint64_t>(size());
+  for (int64_t& rank : ranks) rank += begin;
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<DrawSource>> RowDraws::MakeSource(std::shared_ptr<RowStore> store) {

@@ -134,9 +134,11 @@ class DrawSource : public Candidates {
 
   // Whether all ranks are in [0, size).
   static bool InRange(absl::Span<const int64_t> ranks, int64_t size) {
-    uint64_t largest = 0;  // without a branch per rank
-    for (const int64_t rank : ranks) largest = std::max(largest, static_cast<uint64_t>(rank));
-    return largest < static_cast<uint64_t>(size);
+    uint64_t signs = 0;  // without a branch per rank
+    for (const int64_t rank : ranks) {
+      signs |= static_cast<uint64_t>(rank) | (static_cast<uint64_t>(size) - 1 - rank);
+    }
+    return static_cast<int64_t>(signs) >= 0;
   }
 
  private:

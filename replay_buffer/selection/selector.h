@@ -138,11 +138,7 @@ class UniformDraw {
   void WithoutReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
 
  private:
-  // Returns false if `index` was in the table already.
-  bool Insert(int64_t index);
-
   std::vector<uint32_t> table_;  // open addressing: index + 1, or 0 for a free place
-  int table_shift_ = 0;          // 64 - log2 of its size
 };
 
 // Draws every candidate with the same probability; without `replace` no candidate twice.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -6,7 +7,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "ding_worker/base/cpu.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/replay_buffer/selection/fill_random.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -73,6 +76,38 @@ TEST(UniformDraw, IsUnbiasedWhereTheRangeIsLarge) {
   for (const int64_t count : by_remainder) EXPECT_NEAR(count, 100000 / 3.0, 5 * 149);
   const auto below = std::count_if(out.begin(), out.end(), [](int64_t i) { return i < kN / 2; });
   EXPECT_NEAR(below, 50000, 5 * 158);
+}
+
+TEST(FillRandom, GivesTheNumbersOfNext32) {
+  for (const size_t used : {0, 1, 3, 4}) {
+    for (const size_t size : {0, 1, 3, 4, 7, 100, 1000}) {
+      SCOPED_TRACE(testing::Message() << size << " numbers after " << used);
+      Rng expected(11, "fill");
+      Rng filled(11, "fill");
+      for (size_t i = 0; i < used; ++i) EXPECT_EQ(filled.Next32(), expected.Next32());
+      std::vector<uint32_t> numbers(size);
+      FillRandom(&filled, absl::MakeSpan(numbers));
+      for (const uint32_t number : numbers) ASSERT_EQ(number, expected.Next32());
+      EXPECT_EQ(filled.state(), expected.state());
+    }
+  }
+}
+
+TEST(FillRandom, IsTheSameInAllInstructionSets) {
+  constexpr uint64_t kKey = 0x123456789abcdef0;
+  constexpr uint64_t kFirst = 0xffffffff - 9;  // Carries into the next word.
+  constexpr size_t kBlocks = 37;
+  for (const InstructionSet set : SupportedInstructionSets()) {
+    SCOPED_TRACE(InstructionSetName(set));
+    std::vector<uint32_t> numbers(4 * kBlocks);
+    internal_selection::PhiloxLoopFor(set)(kKey, kFirst, kBlocks, numbers.data());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const uint64_t block = kFirst + i / 4;
+      ASSERT_EQ(numbers[i], internal_base::Philox4x32({static_cast<uint32_t>(block),
+                                                       static_cast<uint32_t>(block >> 32), 0, 0},
+                                                      {0x9abcdef0, 0x12345678})[i % 4]);
+    }
+  }
 }
 
 }  // namespace

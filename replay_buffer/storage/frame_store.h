@@ -99,7 +99,7 @@ class FrameStore {
   //
   // The address of a whole stack in a side slot: its frames one after the other, the oldest first.
   std::byte* SlotAt(const RowLocation& slot, const RowLayout::Stack& stack) const {
-    return const_cast<std::byte*>(slot.block) + stack.side_offset + slot.row * stack.bytes;
+    return const_cast<std::byte*>(slot.at) + stack.side_offset;
   }
   // Adopts the column `previous` that was loaded into the rows. Its slots are numbered from 0 on;
   // they are renumbered from `first_slot` on. Returns the number of all slots, also those below

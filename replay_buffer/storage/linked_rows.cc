@@ -9,29 +9,35 @@
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
+namespace {
+
+// The size of the table of blocks, a power of 2.
+size_t PlacesFor(int64_t capacity_rows, int block_shift) {
+  // The first and the last block may each hold as little as one valid row.
+  const int64_t most_blocks = (capacity_rows >> block_shift) + 2;
+  size_t places = 2;
+  while (static_cast<int64_t>(places) <= most_blocks) places *= 2;
+  return places;
+}
+
+}  // namespace
 
 LinkedRows::LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows)
     : spec_(std::move(rows)),
       obs_fields_(obs_fields),
       capacity_rows_(capacity_rows),
       layout_(LayOutRows(*spec_, obs_fields, capacity_rows)),
-      block_shift_(layout_.block_shift),
-      row_mask_((int64_t{1} << layout_.block_shift) - 1),
-      memory_(layout_.block_bytes, layout_.side_block_bytes, layout_.slot_shift) {
-  // The first and the last block may each hold as little as one valid row.
-  const int64_t most_blocks = (capacity_rows >> block_shift_) + 2;
-  int64_t places = 2;
-  while (places <= most_blocks) places *= 2;
-  place_mask_ = places - 1;
-  blocks_.resize(static_cast<size_t>(places));
-  slots_at_.resize(static_cast<size_t>(places));
-}
+      blocks_(PlacesFor(capacity_rows, layout_.block_shift)),
+      memory_(layout_.block_bytes, layout_.side_block_bytes, layout_.slot_shift),
+      finder_(layout_, &memory_, blocks_.data(), static_cast<int64_t>(blocks_.size()) - 1),
+      slots_at_(blocks_.size()) {}
 
 absl::Status LinkedRows::Reserve(int64_t first_id, int64_t rows, int64_t slots) {
   const int64_t first_kept = std::max(begin_, first_id + rows - capacity_rows_);
-  const int64_t released = std::clamp(BlockOf(first_kept), first_block_, end_block_) - first_block_;
+  const int64_t released =
+      std::clamp(finder_.BlockOf(first_kept), first_block_, end_block_) - first_block_;
   const int64_t added =
-      BlockOf(first_id + rows - 1) + 1 - std::max(end_block_, BlockOf(first_kept));
+      finder_.BlockOf(first_id + rows - 1) + 1 - std::max(end_block_, finder_.BlockOf(first_kept));
   DING_RETURN_IF_ERROR(memory_.ReserveBlocks(added, released));
   DING_RETURN_IF_ERROR(memory_.ReserveSlots(slots));
   stream_of_slot_.resize(static_cast<size_t>(memory_.slots()));
@@ -41,7 +47,7 @@ absl::Status LinkedRows::Reserve(int64_t first_id, int64_t rows, int64_t slots) 
 void LinkedRows::EvictBefore(int64_t id) {
   if (id <= begin_) return;
   ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
-    int64_t& slots = slots_at_[PlaceOf(first)];
+    int64_t& slots = slots_at_[finder_.PlaceOf(first)];
     for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
       const int32_t link = LinkOf(row);
       if (!RowLink::LeadsToSlot(link)) continue;
@@ -51,19 +57,19 @@ void LinkedRows::EvictBefore(int64_t id) {
     }
   });
   begin_ = id;
-  ReleaseBlocksBefore(BlockOf(id));
+  ReleaseBlocksBefore(finder_.BlockOf(id));
 }
 
 void LinkedRows::StartAt(int64_t id) {
   DING_CHECK(id >= end_) << "id " << id << " was used: the next is " << end_;
   EvictBefore(end_);
   begin_ = end_ = id;
-  ReleaseBlocksBefore(BlockOf(id));
+  ReleaseBlocksBefore(finder_.BlockOf(id));
 }
 
 void LinkedRows::ReleaseBlocksBefore(int64_t block) {
   for (; first_block_ < std::min(block, end_block_); ++first_block_) {
-    memory_.RetireBlock(std::move(blocks_[first_block_ & place_mask_]));
+    memory_.RetireBlock(std::move(blocks_[first_block_ & finder_.place_mask_]));
   }
   first_block_ = std::max(first_block_, block);
   end_block_ = std::max(end_block_, block);
@@ -85,8 +91,8 @@ void LinkedRows::Append(const ColumnsView& from) {
     for (int field = 0; field < spec_->size(); ++field) {
       if (IsStack(field)) continue;
       const int64_t bytes = spec_->row_bytes(field);
-      std::memcpy(MutableAt(to, field), from.raw_column(field) + (piece_id - first_id) * bytes,
-                  static_cast<size_t>(rows * bytes));
+      CopyStrided(from.raw_column(field) + (piece_id - first_id) * bytes, bytes,
+                  MutableAt(to, field), layout_.row_bytes, bytes, rows);
     }
     std::fill_n(MutableLinksAt(piece_id), rows, 0);
   });
@@ -94,8 +100,8 @@ void LinkedRows::Append(const ColumnsView& from) {
 
 void LinkedRows::AppendUnfilled(int64_t rows) {
   end_ += rows;
-  for (; end_block_ <= BlockOf(end_ - 1); ++end_block_) {
-    blocks_[end_block_ & place_mask_] = memory_.TakeBlock();
+  for (; end_block_ <= finder_.BlockOf(end_ - 1); ++end_block_) {
+    blocks_[end_block_ & finder_.place_mask_] = memory_.TakeBlock();
   }
 }
 
@@ -110,13 +116,13 @@ LinkedRows::Linked LinkedRows::LinkSegment(const Segment& segment, int64_t first
     int32_t& link = *MutableLinksAt(linked.predecessor);
     memory_.RetireSlot(RowLink::Slot(link));
     link = static_cast<int32_t>(first_id - linked.predecessor - 1);
-    --slots_at_[PlaceOf(linked.predecessor)];
+    --slots_at_[finder_.PlaceOf(linked.predecessor)];
   }
   const int32_t slot = memory_.TakeSlot();
   linked.final_obs = memory_.LocateSlot(slot);
   KeepFinalObs(final_obs, final_row, linked.final_obs);
   stream_of_slot_[slot] = segment.stream;
-  ++slots_at_[PlaceOf(last)];
+  ++slots_at_[finder_.PlaceOf(last)];
   *MutableLinksAt(last) = RowLink::ToSlot(slot, segment.end);
   if (segment.end == SegmentEnd::kCut) {
     tail->second = {last, segment.first_step + segment.length};
@@ -156,7 +162,7 @@ absl::StatusOr<int32_t> LinkedRows::AdoptLinks() {
                                                      " of ", size(), " leads nowhere"));
     }
     ++slots;
-    ++slots_at_[PlaceOf(id)];
+    ++slots_at_[finder_.PlaceOf(id)];
   }
   return slots;
 }

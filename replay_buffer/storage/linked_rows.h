@@ -1,21 +1,19 @@
-// The rows of a RowStore in columns, by id: a ring of blocks whose oldest rows are evicted first.
-// Each row has a link to what followed it in its stream.
+// The rows of a RowStore by id: a ring of blocks whose oldest rows are evicted first. Each row has
+// a link to what followed it in its stream.
 //
 //     begin_id                                                end_id
 //        │   block 7             block 8             block 9     │
-//        ▼   obs     [ . . . . ] [ . . . . ]         [ . . .     ▼
-//            action  [ . . . . ] [ . . . . ]         [ . . .
-//            previous[ . . . . ] [ . . . . ]         [ . . .       FrameStore; with stacks only
+//        ▼   rows    [ . . . . ] [ . . . . ]         [ . . .     ▼
 //            link    [ 0 1 0 0 ] [ 0 | | 0 ]         [ 0 0 0
+//            previous[ . . . . ] [ . | | . ]         [ . . .       FrameStore; with stacks only
 //                                    | |
 //                        side slots  [ . . . ]  the observation after the last row of an episode,
 //                                    or
 //                                               after the newest row of a stream
 //
 // Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The row
-// with a given id lies in block (id / rows per block). A block is one allocation with all columns
-// (RowLayout). For an observation field that stacks frames it has a column of single frames, which
-// FrameStore fills.
+// with a given id lies in block (id / rows per block). A block is one allocation (RowLayout). Of an
+// observation field that stacks frames, a row has a single frame, which FrameStore fills.
 //
 // A link leads to the row's successor: the next row of its stream, if that row's step is one more.
 // Streams interleave, so the link is the number of rows between the two; the links of a run of
@@ -86,6 +84,49 @@ inline Segment WithoutFirstRows(Segment segment, int64_t skipped) {
   return segment;
 }
 
+// Finds rows and what follows them. A copy is valid as long as the LinkedRows; a loop over many
+// rows copies it, because the compiler then knows that nothing in the loop changes it.
+class RowFinder {
+ public:
+  RowLocation Locate(int64_t id) const { return {BlockAt(id) + (id & row_mask_) * row_bytes_}; }
+  int32_t LinkOf(int64_t id) const { return *NumberOf(id, links_offset_); }
+  RowSuccessor Next(int64_t id) const {
+    const int32_t link = LinkOf(id);
+    if (!RowLink::LeadsToSlot(link)) {
+      return {id + link + 1, SegmentEnd::kCut, Locate(id + link + 1)};
+    }
+    return {-1, RowLink::End(link), memory_->LocateSlot(RowLink::Slot(link))};
+  }
+
+ private:
+  friend class LinkedRows;
+  RowFinder(const RowLayout& layout, const RowMemory* memory, const RowMemory::Block* blocks,
+            int64_t place_mask)
+      : blocks_(blocks),
+        block_shift_(layout.block_shift),
+        place_mask_(place_mask),
+        row_mask_((int64_t{1} << layout.block_shift) - 1),
+        row_bytes_(layout.row_bytes),
+        links_offset_(layout.links_offset),
+        memory_(memory) {}
+
+  int64_t BlockOf(int64_t id) const { return id >> block_shift_; }
+  // The place in the table of blocks of the block that holds row `id`.
+  int64_t PlaceOf(int64_t id) const { return BlockOf(id) & place_mask_; }
+  std::byte* BlockAt(int64_t id) const { return blocks_[PlaceOf(id)].get(); }
+  int32_t* NumberOf(int64_t id, int64_t offset) const {
+    return reinterpret_cast<int32_t*>(BlockAt(id) + offset) + (id & row_mask_);
+  }
+
+  const RowMemory::Block* blocks_;
+  int block_shift_;
+  int64_t place_mask_;
+  int64_t row_mask_;
+  int64_t row_bytes_;
+  int64_t links_offset_;
+  const RowMemory* memory_;
+};
+
 class LinkedRows {
  public:
   // The first `obs_fields` fields of `rows` are the observation. The first row's id is 0.
@@ -106,29 +147,30 @@ class LinkedRows {
   // Whether field `field` is a stack, of which a row stores only the newest frame.
   bool IsStack(int field) const { return layout_.stored_bytes[field] != spec_->row_bytes(field); }
 
-  RowLocation Locate(int64_t id) const { return {blocks_[PlaceOf(id)].get(), id & row_mask_}; }
+  const RowFinder& finder() const { return finder_; }
+  RowLocation Locate(int64_t id) const { return finder_.Locate(id); }
   // The address of field `field` of a row, or of a side slot if the field is an observation field
   // that is not a stack.
   const std::byte* At(const RowLocation& location, int field) const {
-    return location.block + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
+    return location.at + layout_.offsets[field];
   }
   std::byte* MutableAt(const RowLocation& location, int field) {
     return const_cast<std::byte*>(At(location, field));
   }
   // The values of a row in the columns `link` and `previous`, and where they lie.
-  int32_t LinkOf(int64_t id) const { return *NumberOf(id, layout_.links_offset); }
-  int32_t PreviousOf(int64_t id) const { return *NumberOf(id, layout_.previous_offset); }
-  const int32_t* LinksAt(int64_t id) const { return NumberOf(id, layout_.links_offset); }
-  int32_t* MutableLinksAt(int64_t id) { return NumberOf(id, layout_.links_offset); }
-  int32_t* MutablePreviousAt(int64_t id) { return NumberOf(id, layout_.previous_offset); }
+  int32_t LinkOf(int64_t id) const { return finder_.LinkOf(id); }
+  int32_t PreviousOf(int64_t id) const { return *finder_.NumberOf(id, layout_.previous_offset); }
+  const int32_t* LinksAt(int64_t id) const { return finder_.NumberOf(id, layout_.links_offset); }
+  int32_t* MutableLinksAt(int64_t id) { return finder_.NumberOf(id, layout_.links_offset); }
+  int32_t* MutablePreviousAt(int64_t id) { return finder_.NumberOf(id, layout_.previous_offset); }
 
   // Whether evicting the rows before `id` releases a block.
-  bool ReleasesBlocks(int64_t id) const { return BlockOf(id) > first_block_; }
+  bool ReleasesBlocks(int64_t id) const { return finder_.BlockOf(id) > first_block_; }
   // Calls f(first id, rows) for each block's part of [begin, end).
   template <typename F>
   void ForEachPiece(int64_t begin, int64_t end, F f) const {
     while (begin < end) {
-      const int64_t piece_end = std::min(end, (BlockOf(begin) + 1) << block_shift_);
+      const int64_t piece_end = std::min(end, (finder_.BlockOf(begin) + 1) << layout_.block_shift);
       f(begin, piece_end - begin);
       begin = piece_end;
     }
@@ -137,13 +179,7 @@ class LinkedRows {
   RowMemory& memory() { return memory_; }
   const RowMemory& memory() const { return memory_; }
 
-  RowSuccessor Next(int64_t id) const {
-    const int32_t link = LinkOf(id);
-    if (!RowLink::LeadsToSlot(link)) {
-      return {id + link + 1, SegmentEnd::kCut, Locate(id + link + 1)};
-    }
-    return {-1, RowLink::End(link), memory_.LocateSlot(RowLink::Slot(link))};
-  }
+  RowSuccessor Next(int64_t id) const { return finder_.Next(id); }
 
   // The number of open streams.
   int64_t open_streams() const { return static_cast<int64_t>(tails_.size()); }
@@ -184,7 +220,7 @@ class LinkedRows {
   // and links.
   void AppendUnfilled(int64_t rows);
   // The number of rows with side slots in the block of row `id`.
-  int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[PlaceOf(id)]; }
+  int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[finder_.PlaceOf(id)]; }
   // The open stream whose newest row is `id`, if there is one. The link of the row leads to a slot.
   std::optional<OpenStream> OpenStreamOf(int64_t id) const;
   // Adopts links that were loaded into the rows; they number their slots from 0 on. Returns the
@@ -197,12 +233,6 @@ class LinkedRows {
   bool AdoptOpenStream(int64_t id, const OpenStream& stream);
 
  private:
-  int64_t BlockOf(int64_t id) const { return id >> block_shift_; }
-  // The place in the table of blocks of the block that holds row `id`.
-  int64_t PlaceOf(int64_t id) const { return BlockOf(id) & place_mask_; }
-  int32_t* NumberOf(int64_t id, int64_t offset) const {
-    return reinterpret_cast<int32_t*>(blocks_[PlaceOf(id)].get() + offset) + (id & row_mask_);
-  }
   void ReleaseBlocksBefore(int64_t block);
   void ForgetTail(int32_t link, int64_t row);
   void KeepFinalObs(const ColumnsView& final_obs, int64_t final_row, const RowLocation& slot);
@@ -211,9 +241,6 @@ class LinkedRows {
   const int obs_fields_;
   const int64_t capacity_rows_;
   const RowLayout layout_;
-  const int block_shift_;
-  const int64_t row_mask_;
-  int64_t place_mask_ = 0;
 
   int64_t begin_ = 0;
   int64_t end_ = 0;
@@ -222,6 +249,7 @@ class LinkedRows {
   int64_t first_block_ = 0;
   int64_t end_block_ = 0;
   RowMemory memory_;
+  const RowFinder finder_;
 
   // How many valid rows of a block have side slots, by place: eviction ends its search after those.
   std::vector<int64_t> slots_at_;

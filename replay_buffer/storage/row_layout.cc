@@ -14,16 +14,14 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kColumnAlignment = 64;
+constexpr int64_t kAlignment = 64;
 constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
 // A store of this many blocks wastes at most an eighth of its memory on partly filled blocks at its
 // ends.
 constexpr int64_t kMinBlocks = 8;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
-int64_t AlignUp(int64_t size) {
-  return (size + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
-}
+int64_t AlignUp(int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 // The largest shift with 1 << shift <= value; value >= 1.
 int FloorLog2(int64_t value) {
@@ -60,15 +58,11 @@ int LargestBlockShift(const Spec& rows, int obs_fields) {
 
 RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
   RowLayout layout;
-  int64_t slot_bytes = 0;
-  for (int field = 0; field < obs_fields; ++field) slot_bytes += rows.row_bytes(field);
-  layout.block_shift = block_shift;
-  layout.slot_shift = std::min(block_shift, LargestShift(slot_bytes));
   layout.offsets.resize(static_cast<size_t>(rows.size()));
   int64_t at = 0;
-  const auto place = [&layout, &at](int field, int64_t row_bytes) {
+  const auto place = [&layout, &at](int field) {
     layout.offsets[field] = at;
-    at += AlignUp(row_bytes << layout.block_shift);
+    at += layout.stored_bytes[field];
   };
   for (int field = 0; field < rows.size(); ++field) {
     layout.stored_bytes.push_back(rows.row_bytes(field));
@@ -78,21 +72,24 @@ RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
       layout.stored_bytes[field] = frames.frame_bytes();
       layout.stacks.push_back({field, frames, 0, rows.row_bytes(field)});
     } else {
-      place(field, rows.row_bytes(field));
+      place(field);
     }
   }
-  layout.side_block_bytes = at;
+  layout.slot_bytes = at;
   for (RowLayout::Stack& stack : layout.stacks) {
-    stack.side_offset = layout.side_block_bytes;
-    layout.side_block_bytes += AlignUp(stack.bytes << layout.slot_shift);
-    place(stack.field, stack.frames.frame_bytes());
+    stack.side_offset = layout.slot_bytes;
+    layout.slot_bytes += stack.bytes;
+    place(stack.field);
   }
-  for (int field = obs_fields; field < rows.size(); ++field) place(field, rows.row_bytes(field));
-  layout.links_offset = at;
-  at += AlignUp(kLinkBytes << block_shift);
-  layout.previous_offset = at;
-  if (!layout.stacks.empty()) at += AlignUp(kLinkBytes << block_shift);
-  layout.block_bytes = at;
+  for (int field = obs_fields; field < rows.size(); ++field) place(field);
+  layout.row_bytes = at;
+  layout.block_shift = block_shift;
+  layout.slot_shift = std::min(block_shift, LargestShift(layout.slot_bytes));
+  layout.side_block_bytes = layout.slot_bytes << layout.slot_shift;
+  layout.links_offset = AlignUp(layout.row_bytes << block_shift);
+  layout.previous_offset = layout.links_offset + AlignUp(kLinkBytes << block_shift);
+  layout.block_bytes =
+      layout.previous_offset + (layout.stacks.empty() ? 0 : AlignUp(kLinkBytes << block_shift));
   return layout;
 }
 
@@ -157,25 +154,11 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
       " bytes = ", BlocksFor(1, 0) * block_bytes + capacity.owner_row_bytes, " bytes"));
 }
 
-// Copies `count` pieces of `bytes` bytes. The strides are the bytes from one piece to the next.
-void CopyPieces(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
-                int64_t bytes, int64_t count) {
+// A `bytes` that is a constant makes each copy a single move.
+inline void CopyPieces(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+                       int64_t bytes, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     std::memcpy(to + i * to_stride, from + i * from_stride, static_cast<size_t>(bytes));
-  }
-}
-
-// Copies pieces of one common size with that size as a constant, so that the compiler makes each
-// copy a single move: stacks along the last axis have pieces of one element.
-void CopyStrided(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
-                 int64_t bytes, int64_t count) {
-  switch (bytes) {
-    case 1:
-      return CopyPieces(from, from_stride, to, to_stride, 1, count);
-    case 4:
-      return CopyPieces(from, from_stride, to, to_stride, 4, count);
-    default:
-      return CopyPieces(from, from_stride, to, to_stride, bytes, count);
   }
 }
 
@@ -191,6 +174,22 @@ absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
   if (capacity.bytes.has_value()) return RowsWithin(rows, obs_fields, capacity);
   DING_RETURN_IF_ERROR(CheckCapacity(capacity.rows, StoredRowBytes(rows, obs_fields)));
   return capacity.rows;
+}
+
+void CopyStrided(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+                 int64_t bytes, int64_t count) {
+  switch (bytes) {
+    case 1:
+      return CopyPieces(from, from_stride, to, to_stride, 1, count);
+    case 4:
+      return CopyPieces(from, from_stride, to, to_stride, 4, count);
+    case 8:
+      return CopyPieces(from, from_stride, to, to_stride, 8, count);
+    case 16:
+      return CopyPieces(from, from_stride, to, to_stride, 16, count);
+    default:
+      return CopyPieces(from, from_stride, to, to_stride, bytes, count);
+  }
 }
 
 FrameStack::FrameStack(const FieldSpec& field) {

@@ -1,14 +1,17 @@
-// The memory layout of a RowStore: where each column lies in a block and in a side block, and how
-// many rows fit into a number of bytes.
+// The memory layout of a RowStore: where each field lies in a row and in a side slot, and how many
+// rows fit into a number of bytes.
 //
-//   block       | obs fields | ... one frame of each stack | other fields | links | previous |
-//   side block  | obs fields | ... whole stacks  |
-//                 same offsets   slots of their own width
+//   block       | row | row | ...  | links | previous |
+//   row         | obs fields | one frame of each stack | other fields |
+//   side block  | slot | slot | ...
+//   slot        | obs fields | whole stacks |
+//
+// The fields of a row lie side by side, so that a draw of narrow fields touches one or two cache
+// lines, without padding.
 //
 // An observation field whose frame_stack_axis has two or more frames is a stack: a row holds only
-// its newest frame. Side blocks hold whole stacks, one frame after the other, whichever axis the
-// field is stacked along. A layout without stacks has no `previous` column, and its side blocks
-// have as many slots as its blocks have rows.
+// its newest frame. Side slots hold whole stacks, one frame after the other, whichever axis the
+// field is stacked along. A layout without stacks has no `previous` column.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_LAYOUT_H_
@@ -56,6 +59,10 @@ class FrameStack {
   int frames_ = 1;
 };
 
+// Copies `count` pieces of `bytes` bytes. The strides are the bytes from one piece to the next.
+void CopyStrided(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+                 int64_t bytes, int64_t count);
+
 // Returns the shape of one frame: the field's shape without the axis.
 Shape FrameShape(const FieldSpec& field);
 
@@ -77,16 +84,18 @@ struct RowLayout {
   struct Stack {
     int field;
     FrameStack frames;
-    int64_t side_offset;  // where the column of whole stacks begins in a side block
+    int64_t side_offset;  // where the whole stack lies in a side slot
     int64_t bytes;        // size of a whole stack
   };
 
   int block_shift = 0;  // log2 of the rows of a block
   int slot_shift = 0;   // log2 of the slots of a side block
+  int64_t row_bytes = 0;
+  int64_t slot_bytes = 0;
   int64_t block_bytes = 0;
   int64_t side_block_bytes = 0;
-  std::vector<int64_t> offsets;       // where each field's column begins in a block
-  std::vector<int64_t> stored_bytes;  // size of a row in each of these columns
+  std::vector<int64_t> offsets;       // where each field lies in a row, and in a slot
+  std::vector<int64_t> stored_bytes;  // what a row has of each field
   std::vector<Stack> stacks;
   int64_t links_offset = 0;
   int64_t previous_offset = 0;

@@ -21,7 +21,8 @@ RowMemory::RowMemory(int64_t block_bytes, int64_t side_block_bytes, int slot_shi
     : block_bytes_(block_bytes),
       side_block_bytes_(side_block_bytes),
       slot_shift_(slot_shift),
-      slot_mask_((int64_t{1} << slot_shift) - 1) {
+      slot_mask_((int64_t{1} << slot_shift) - 1),
+      slot_bytes_(side_block_bytes >> slot_shift) {
   epochs_.emplace_back();
 }
 

@@ -32,10 +32,9 @@
 
 namespace ding {
 
-// The location of a row or a side slot in its block. It is valid while the block is pinned.
+// Where a row or a side slot lies. It is valid while its block is pinned.
 struct RowLocation {
-  const std::byte* block;
-  int64_t row;
+  const std::byte* at;
 };
 
 // Protects all memory that was in use when the pin was taken from being overwritten.
@@ -100,7 +99,7 @@ class RowMemory {
     (NobodyReads() ? free_slots_ : epochs_.back().slots).push_back(slot);
   }
   RowLocation LocateSlot(int32_t slot) const {
-    return {side_blocks_[slot >> slot_shift_].get(), slot & slot_mask_};
+    return {side_blocks_[slot >> slot_shift_].get() + (slot & slot_mask_) * slot_bytes_};
   }
   // Slots are numbered from 0 to slots() - 1.
   int64_t slots() const { return static_cast<int64_t>(side_blocks_.size()) << slot_shift_; }
@@ -130,6 +129,7 @@ class RowMemory {
   const int64_t side_block_bytes_;
   const int slot_shift_;
   const int64_t slot_mask_;
+  const int64_t slot_bytes_;
   int64_t blocks_in_use_ = 0;
   std::vector<Block> spare_blocks_;
   std::vector<Block> side_blocks_;

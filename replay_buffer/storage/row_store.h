@@ -1,9 +1,9 @@
-// The memory of all replay buffers: it stores the rows of segments in columns, keeps one copy of
-// each observation, and evicts the oldest rows first. Its parts have one job each:
+// The memory of all replay buffers: it stores the rows of segments, keeps one copy of each
+// observation, and evicts the oldest rows first. Its parts have one job each:
 //
 //     RowStore ─┬─ LinkedRows ── RowMemory
-//               │   rows in       blocks and side slots,
-//               │   columns       held back by pins
+//               │   rows and      blocks and side slots,
+//               │   their links   held back by pins
 //               └─ FrameStore     the frames of stacked observations
 //     saved and loaded by row_store_state
 //
@@ -14,7 +14,7 @@
 // Committed rows never change. So a reader locates its rows under the owner's lock, takes a RowPin,
 // and copies after releasing the lock.
 //
-// Memory:  for each row its columns (one frame of a stack) and 4 bytes, 8 with stacks; for each
+// Memory:  for each row its fields (one frame of a stack) and 4 bytes, 8 with stacks; for each
 //          side slot an observation with whole stacks and 8 bytes; about 50 bytes for each open
 //          stream; two spare blocks. Blocks are allocated when rows arrive. There is a side slot
 //          for each episode end and each open stream; with stacks also for each row whose stack is
@@ -72,6 +72,7 @@ class RowStore {
   int64_t size() const { return rows_.size(); }
   int64_t capacity_rows() const { return rows_.capacity_rows(); }
 
+  const RowFinder& finder() const { return rows_.finder(); }
   RowLocation Locate(int64_t id) const { return rows_.Locate(id); }
   // Returns what follows a row in its stream.
   RowSuccessor Next(int64_t id) const { return rows_.Next(id); }
@@ -93,6 +94,8 @@ class RowStore {
   // The following functions are callable without the lock.
   const SpecPtr& spec() const { return rows_.spec(); }
   int obs_fields() const { return rows_.obs_fields(); }
+  // The size of a row, whose fields lie side by side.
+  int64_t row_bytes() const { return rows_.layout().row_bytes; }
   // Whether field `field` is a stack, of which a row stores only the newest frame.
   bool IsStack(int field) const { return rows_.IsStack(field); }
   // The address of field `field` of a row; for a stack, the address of its newest frame. For the

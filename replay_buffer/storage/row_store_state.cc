@@ -23,6 +23,8 @@ namespace {
 // The largest id that is accepted: no run reaches it, and it is far from overflow.
 constexpr int64_t kMaxId = (int64_t{1} << 60) - 1;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
+// Columns of fields with more bytes are not copied: each value is worth a part of its own.
+constexpr int64_t kNarrowBytes = 256;
 
 template <typename T>
 absl::string_view BytesAt(const T* data, int64_t bytes) {
@@ -59,6 +61,12 @@ struct SavedRows {
     DType dtype;
     Shape shape;
     std::vector<absl::string_view> parts;
+    // Not -1 for a field of the rows: each part is a block's rows from the field of the first to
+    // that of the last, and of each row so many bytes are saved.
+    int64_t field_bytes = -1;
+    int64_t row_bytes = 0;
+
+    absl::Status Write(StateWriter* writer) const;
   };
 
   RowPin pin;
@@ -86,11 +94,29 @@ struct SavedRows {
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
     for (const Column& column : columns) {
-      DING_RETURN_IF_ERROR(writer->Write(column.name, column.dtype, column.shape, column.parts));
+      DING_RETURN_IF_ERROR(column.Write(writer));
     }
     return absl::OkStatus();
   }
 };
+
+absl::Status SavedRows::Column::Write(StateWriter* writer) const {
+  if (field_bytes < 0) return writer->Write(name, dtype, shape, parts);
+  std::string copied;
+  std::vector<absl::string_view> wide;
+  for (absl::string_view part : parts) {
+    for (; !part.empty(); part.remove_prefix(std::min<size_t>(part.size(), row_bytes))) {
+      const absl::string_view value = part.substr(0, field_bytes);
+      if (field_bytes > kNarrowBytes) {
+        wide.push_back(value);
+      } else {
+        copied.append(value.data(), value.size());
+      }
+    }
+  }
+  if (wide.empty()) wide.push_back(copied);
+  return writer->Write(name, dtype, shape, wide);
+}
 
 // Fills a SavedRows from the parts of a store.
 class RowsSaver {
@@ -186,14 +212,17 @@ void RowsSaver::SaveLinks() {
 
 void RowsSaver::SaveColumns() {
   for (int field = 0; field < rows_.spec()->size(); ++field) {
+    const int64_t bytes = rows_.layout().stored_bytes[field];
+    const int64_t row_bytes = rows_.layout().row_bytes;
     std::vector<absl::string_view> parts;
     rows_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
       parts.push_back(
-          BytesAt(rows_.At(rows_.Locate(first), field), rows * rows_.layout().stored_bytes[field]));
+          BytesAt(rows_.At(rows_.Locate(first), field), (rows - 1) * row_bytes + bytes));
     });
     const FieldSpec& column = rows_.spec()->field(field);
     saved_->columns.push_back({absl::StrCat("rows/", column.name), column.dtype,
-                               RowsShape(rows_, field, rows_.size()), std::move(parts)});
+                               RowsShape(rows_, field, rows_.size()), std::move(parts), bytes,
+                               row_bytes});
   }
 }
 
@@ -343,13 +372,23 @@ absl::Status RowsLoader::ReadNumbers(absl::string_view name, int32_t* (LinkedRow
 
 absl::Status RowsLoader::LoadColumns() {
   for (int field = 0; field < rows_->spec()->size(); ++field) {
+    const int64_t bytes = rows_->layout().stored_bytes[field];
+    const bool narrow = bytes <= kNarrowBytes;
+    std::string copied(narrow ? static_cast<size_t>(rows_->size() * bytes) : 0, 0);
     std::vector<absl::Span<char>> parts;
-    rows_->ForEachPiece(rows_->begin_id(), rows_->end_id(), [&](int64_t first, int64_t rows) {
-      parts.push_back(WritableAt(rows_->MutableAt(rows_->Locate(first), field),
-                                 rows * rows_->layout().stored_bytes[field]));
-    });
+    if (narrow) parts.push_back(absl::MakeSpan(copied));
+    for (int64_t id = rows_->begin_id(); !narrow && id < rows_->end_id(); ++id) {
+      parts.push_back(WritableAt(rows_->MutableAt(rows_->Locate(id), field), bytes));
+    }
     DING_RETURN_IF_ERROR(
         reader_->Read(absl::StrCat("rows/", rows_->spec()->field(field).name), parts));
+    const auto* from = reinterpret_cast<const std::byte*>(copied.data());
+    rows_->ForEachPiece(rows_->begin_id(), rows_->end_id(), [&](int64_t first, int64_t rows) {
+      if (!narrow) return;
+      CopyStrided(from, bytes, rows_->MutableAt(rows_->Locate(first), field),
+                  rows_->layout().row_bytes, bytes, rows);
+      from += rows * bytes;
+    });
   }
   return absl::OkStatus();
 }

@@ -74,18 +74,21 @@ void TransitionReader::ResolveItems(TransitionDraw* draw) const {
 void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
   const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
   const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
-  const auto gamma = static_cast<float>(gamma_);
-  const RowStore& store = *store_;
-  const bool stacks = store.frames_per_row() > 0;
-  for (size_t i = 0; i < draw->ids_.size(); ++i) {
-    const int64_t id = draw->ids_[i];
-    const RowSuccessor next = store.Next(id);
-    draw->rows_[i] = store.Locate(id);
-    draw->next_obs_[i] = next.obs;
-    if (stacks) ResolveStacks(i, next, draw);
-    discount[i] = next.end == SegmentEnd::kTerminated ? 0.0f : gamma;
-    n_step[i] = 1;
+  std::fill(discount.begin(), discount.end(), static_cast<float>(gamma_));
+  std::fill(n_step.begin(), n_step.end(), 1);
+  const RowFinder find = store_->finder();
+  const size_t size = draw->ids_.size();
+  const int64_t* const ids = draw->ids_.data();
+  RowLocation* const rows = draw->rows_.data();
+  RowLocation* const next_obs = draw->next_obs_.data();
+  for (size_t i = 0; i < size; ++i) {
+    rows[i] = find.Locate(ids[i]);
+    const RowSuccessor next = find.Next(ids[i]);
+    next_obs[i] = next.obs;
+    if (ABSL_PREDICT_FALSE(next.end == SegmentEnd::kTerminated)) discount[i] = 0;
   }
+  if (store_->frames_per_row() == 0) return;
+  for (size_t i = 0; i < size; ++i) ResolveStacks(i, store_->Next(ids[i]), draw);
 }
 
 void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
@@ -133,6 +136,13 @@ void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::
 
 void TransitionReader::Gather(TransitionDraw* draw) const {
   const MutableColumnsView to = draw->block_.view();
+  // The columns are copied one after the other, so the rows are fetched together before.
+  const int64_t last_byte = store_->row_bytes() - 1;
+  for (size_t i = 0; !items_ && i < draw->ids_.size(); ++i) {
+    __builtin_prefetch(draw->rows_[i].at);
+    __builtin_prefetch(draw->rows_[i].at + last_byte);
+    __builtin_prefetch(draw->next_obs_[i].at);
+  }
   for (const int field : layout_.stored) {
     if (field == layout_.reward && nstep_ > 1) continue;  // Resolve() has summed it.
     GatherStored(*draw, field, to.raw_column(field));
