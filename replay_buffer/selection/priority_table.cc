@@ -10,6 +10,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/replay_buffer/selection/fill_random.h"
 
 namespace ding {
 namespace {
@@ -18,6 +19,9 @@ constexpr int64_t kBlockRows = 512;
 // Uses are counted up to this number, which no run reaches and which is far from overflow.
 constexpr int32_t kMaxUse = 1 << 30;
 constexpr float kMaxPriority = std::numeric_limits<float>::max();
+
+// As Rng::Uniform() makes it of these bits.
+double UniformOf(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
 }  // namespace
 
@@ -205,9 +209,12 @@ void PriorityTable::Draw(int64_t first_rank, int64_t end_rank, Rng* rng,
   const auto size = static_cast<double>(slots.size());
   if (end_rank - first_rank == count_) {
     const double stratum = tree_->total() / size;
-    points_.clear();
+    bits_.resize(2 * slots.size());
+    FillRandom(rng, absl::MakeSpan(bits_));
+    points_.resize(slots.size());
     for (size_t i = 0; i < slots.size(); ++i) {
-      points_.push_back((static_cast<double>(i) + rng->Uniform()) * stratum);
+      const double u = UniformOf(uint64_t{bits_[2 * i]} << 32 | bits_[2 * i + 1]);
+      points_[i] = (static_cast<double>(i) + u) * stratum;
     }
     tree_->Find(absl::MakeSpan(points_), slots);
     for (const int64_t slot : slots) __builtin_prefetch(&rows_[slot], /*rw=*/1);

@@ -127,6 +127,7 @@ class PriorityTable {
   const std::shared_ptr<std::byte> row_memory_;
   absl::Span<Row> rows_;                 // by slot
   std::vector<int32_t> valid_in_block_;  // by block of slots; finds the newest n rows in few steps
+  std::vector<uint32_t> bits_;           // random numbers, two per point
   std::vector<double> points_;
   std::vector<int64_t> changed_;
   std::vector<float> weights_;

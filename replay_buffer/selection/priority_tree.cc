@@ -3,67 +3,157 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/compiled_loops.h"
+#include "ding_worker/base/cpu.h"
 #include "ding_worker/data/tensor.h"
 
 namespace ding {
 namespace {
 
 constexpr int64_t kFanOut = 16;
-constexpr int kLanes = 4;
+constexpr int64_t kHalf = kFanOut / 2;
 constexpr float kNone = std::numeric_limits<float>::infinity();
 
 int64_t Nodes(int64_t entries) { return (entries + kFanOut - 1) / kFanOut; }
 
-// Returns which of four entries has the interval that contains x. Then x becomes the distance from
-// the beginning of that interval.
+using Doubles __attribute__((vector_size(64))) = double;
+using Integers __attribute__((vector_size(64))) = int64_t;
+using UnalignedDoubles __attribute__((aligned(8), may_alias)) = Doubles;
+using Floats __attribute__((vector_size(32))) = float;
+using UnalignedFloats __attribute__((aligned(4), may_alias)) = Floats;
+
+// Loads half a node.
+DING_INLINE void Load(const double* entry, Doubles& half) {
+  half = *reinterpret_cast<const UnalignedDoubles*>(entry);
+}
+DING_INLINE void Load(const float* entry, Doubles& half) {
+  half = __builtin_convertvector(*reinterpret_cast<const UnalignedFloats*>(entry), Doubles);
+}
+
+// Adds to each number those before it.
+DING_INLINE void AddUp(Doubles& x) {
+  const Doubles zero = {};
+  x += __builtin_shufflevector(zero, x, 0, 8, 9, 10, 11, 12, 13, 14);
+  x += __builtin_shufflevector(zero, x, 0, 1, 8, 9, 10, 11, 12, 13);
+  x += __builtin_shufflevector(zero, x, 0, 1, 2, 3, 8, 9, 10, 11);
+}
+
+// Returns which of the sixteen entries of a node has the interval that contains x. Then x becomes
+// the distance from the beginning of that interval.
 template <typename T>
-inline int FindOfFour(const T* entry, double* x) {
-  const double before[4] = {0.0, double{entry[0]}, double{entry[0]} + entry[1],
-                            double{entry[0]} + entry[1] + entry[2]};
-  int found = (*x >= before[1]) + (*x >= before[2]) + (*x >= before[3]);
-  // This happens only if rounding has put x beyond the sum.
+DING_INLINE int64_t FindOfSixteen(const T* entry, double* x) {
+  Doubles low;
+  Doubles high;
+  Load(entry, low);
+  Load(entry + kHalf, high);
+  AddUp(low);
+  AddUp(high);
+  high += low[kHalf - 1];
+  Integers reached = (low <= *x) + (high <= *x);  // -1 for each sum that is
+  reached += __builtin_shufflevector(reached, reached, 4, 5, 6, 7, 0, 1, 2, 3);
+  reached += __builtin_shufflevector(reached, reached, 2, 3, 0, 1, 6, 7, 4, 5);
+  int64_t found = -(reached[0] + reached[1]);
+  // These happen only if rounding has put x beyond the sum.
+  if (ABSL_PREDICT_FALSE(found == kFanOut)) --found;
   while (ABSL_PREDICT_FALSE(!(entry[found] > 0)) && found > 0) --found;
-  *x -= before[found];
+  alignas(64) double sums[kHalf + kFanOut];
+  sums[kHalf - 1] = 0;
+  *reinterpret_cast<Doubles*>(sums + kHalf) = low;
+  *reinterpret_cast<Doubles*>(sums + kFanOut) = high;
+  *x -= sums[kHalf - 1 + found];
   return found;
 }
 
-// Does the same for sixteen entries. It searches groups of four first, so that fewer additions wait
-// for each other.
 template <typename T>
-inline int64_t FindOfSixteen(const T* entry, double* x) {
-  double group[kLanes];
-  for (int g = 0; g < kLanes; ++g) {
-    const T* const four = entry + 4 * g;
-    group[g] = (double{four[0]} + four[1]) + (double{four[2]} + four[3]);
-  }
-  const int g = FindOfFour(group, x);
-  return 4 * g + FindOfFour(entry + 4 * g, x);
+DING_INLINE double SumOfSixteen(const T* entry) {
+  Doubles sum;
+  Doubles high;
+  Load(entry, sum);
+  Load(entry + kHalf, high);
+  sum += high;
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-// Adds in lanes, so that the compiler can use vector instructions.
-template <typename T>
-inline double SumOfSixteen(const T* entry) {
-  double sum[kLanes] = {};
-  for (int i = 0; i < kFanOut; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) sum[lane] += entry[i + lane];
-  }
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+DING_INLINE float MinOf(const Floats& low, const Floats& high) {
+  const Floats of_8 = low < high ? low : high;
+  const Floats other_4 = __builtin_shufflevector(of_8, of_8, 4, 5, 6, 7, 0, 1, 2, 3);
+  const Floats of_4 = of_8 < other_4 ? of_8 : other_4;
+  return std::min(std::min(of_4[0], of_4[1]), std::min(of_4[2], of_4[3]));
 }
 
-inline float MinOfSixteen(const float* entry) {
-  float min[kLanes] = {kNone, kNone, kNone, kNone};
-  for (int i = 0; i < kFanOut; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      min[lane] = entry[i + lane] < min[lane] ? entry[i + lane] : min[lane];
-    }
+DING_INLINE float MinOfSixteen(const float* entry) {
+  const Floats low = *reinterpret_cast<const UnalignedFloats*>(entry);
+  const Floats high = *reinterpret_cast<const UnalignedFloats*>(entry + kHalf);
+  return MinOf(low, high);
+}
+
+// Does the same for weights, of which those that are 0 do not count.
+DING_INLINE float MinPresentOfSixteen(const float* weights) {
+  const Floats none = Floats{} + kNone;
+  const Floats low = *reinterpret_cast<const UnalignedFloats*>(weights);
+  const Floats high = *reinterpret_cast<const UnalignedFloats*>(weights + kHalf);
+  const Floats present_low = low > 0 ? low : none;
+  const Floats present_high = high > 0 ? high : none;
+  return MinOf(present_low, present_high);
+}
+
+// Replaces entries of a level above by those of this level in which x[i] lies. Then prefetches the
+// nodes below them; their entries have `bytes_below` bytes.
+template <typename T>
+DING_INLINE void FindLoop(const T* level, const std::byte* below, size_t bytes_below, size_t size,
+                          double* x, int64_t* entries) {
+  for (size_t i = 0; i < size; ++i) {
+    const int64_t first = kFanOut * entries[i];
+    entries[i] = first + FindOfSixteen(level + first, &x[i]);
+    const std::byte* const next = below + kFanOut * bytes_below * static_cast<size_t>(entries[i]);
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + kFanOut * bytes_below / 2);
   }
-  return std::min(std::min(min[0], min[1]), std::min(min[2], min[3]));
+}
+
+DING_INLINE void RecomputeFirstLoop(const float* weights, const int64_t* entries, size_t size,
+                                    double* sum, float* min) {
+  for (size_t i = 0; i < size; ++i) {
+    const int64_t entry = entries[i];
+    sum[entry] = SumOfSixteen(weights + kFanOut * entry);
+    min[entry] = MinPresentOfSixteen(weights + kFanOut * entry);
+  }
+}
+
+DING_INLINE void RecomputeLoop(const double* sum_below, const float* min_below,
+                               const int64_t* entries, size_t size, double* sum, float* min) {
+  for (size_t i = 0; i < size; ++i) {
+    const int64_t entry = entries[i];
+    sum[entry] = SumOfSixteen(sum_below + kFanOut * entry);
+    min[entry] = MinOfSixteen(min_below + kFanOut * entry);
+  }
+}
+
+struct TreeLoops {
+  decltype(&FindLoop<double>) find;
+  decltype(&FindLoop<float>) find_leaf;
+  decltype(&RecomputeLoop) recompute;
+  decltype(&RecomputeFirstLoop) recompute_first;
+};
+
+// All of them give the same bits: they only add and compare, in one order.
+struct Compiled {
+  template <InstructionSet kSet>
+  static constexpr TreeLoops kLoops = {
+      Compile<kSet, FindLoop<double>>(), Compile<kSet, FindLoop<float>>(),
+      Compile<kSet, RecomputeLoop>(), Compile<kSet, RecomputeFirstLoop>()};
+};
+
+const TreeLoops& Loops() {
+  static const TreeLoops& loops = LoopsFor<Compiled>(BestInstructionSet());
+  return loops;
 }
 
 }  // namespace
@@ -111,19 +201,14 @@ double PriorityTree::RangeSum(int64_t begin, int64_t end) const {
   return sum;
 }
 
-inline void PriorityTree::Recompute(int level, int64_t entry) {
+void PriorityTree::Recompute(int level, absl::Span<const int64_t> entries) {
   const Level& to = levels_[level - 1];
   if (level > 1) {
     const Level& from = levels_[level - 2];
-    to.sum[entry] = SumOfSixteen(from.sum + kFanOut * entry);
-    to.min[entry] = MinOfSixteen(from.min + kFanOut * entry);
-    return;
+    Loops().recompute(from.sum, from.min, entries.data(), entries.size(), to.sum, to.min);
+  } else {
+    Loops().recompute_first(weights_, entries.data(), entries.size(), to.sum, to.min);
   }
-  const float* const weights = weights_ + kFanOut * entry;
-  to.sum[entry] = SumOfSixteen(weights);
-  float present[kFanOut];
-  for (int i = 0; i < kFanOut; ++i) present[i] = weights[i] > 0 ? weights[i] : kNone;
-  to.min[entry] = MinOfSixteen(present);
 }
 
 void PriorityTree::Set(absl::Span<const int64_t> leaves, absl::Span<const float> weights) {
@@ -142,7 +227,7 @@ void PriorityTree::Set(absl::Span<const int64_t> leaves, absl::Span<const float>
       dirty_[kept++] = entry;
     }
     dirty_.resize(kept);
-    for (const int64_t entry : dirty_) Recompute(level, entry);
+    Recompute(level, dirty_);
   }
 }
 
@@ -161,7 +246,9 @@ void PriorityTree::RecomputeRange(int64_t begin, int64_t end) {
   for (int level = 1; level <= top(); ++level) {
     begin /= kFanOut;
     end = Nodes(end);
-    for (int64_t entry = begin; entry < end; ++entry) Recompute(level, entry);
+    dirty_.resize(static_cast<size_t>(end - begin));
+    std::iota(dirty_.begin(), dirty_.end(), begin);
+    Recompute(level, dirty_);
   }
 }
 
@@ -169,24 +256,14 @@ void PriorityTree::Find(absl::Span<double> x, absl::Span<int64_t> leaves) const 
   DING_CHECK(total() > 0) << "no leaf has a weight";
   std::fill(leaves.begin(), leaves.end(), 0);
   for (int level = top() - 1; level > 0; --level) {
-    const double* const sum = levels_[level - 1].sum;
-    for (size_t i = 0; i < x.size(); ++i) {
-      const int64_t first = kFanOut * leaves[i];
-      leaves[i] = first + FindOfSixteen(sum + first, &x[i]);
-      const int64_t below = kFanOut * leaves[i];
-      if (level > 1) {
-        const double* const next = levels_[level - 2].sum + below;
-        __builtin_prefetch(next);
-        __builtin_prefetch(next + kFanOut / 2);
-      } else {
-        __builtin_prefetch(weights_ + below);
-      }
-    }
+    const bool leaves_below = level == 1;
+    const auto* const below = leaves_below
+                                  ? reinterpret_cast<const std::byte*>(weights_)
+                                  : reinterpret_cast<const std::byte*>(levels_[level - 2].sum);
+    Loops().find(levels_[level - 1].sum, below, leaves_below ? sizeof(float) : sizeof(double),
+                 x.size(), x.data(), leaves.data());
   }
-  for (size_t i = 0; i < x.size(); ++i) {
-    const int64_t first = kFanOut * leaves[i];
-    leaves[i] = first + FindOfSixteen(weights_ + first, &x[i]);
-  }
+  Loops().find_leaf(weights_, nullptr, 0, x.size(), x.data(), leaves.data());
 }
 
 int64_t PriorityTree::Descend(int level, int64_t entry, double x) const {

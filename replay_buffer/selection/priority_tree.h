@@ -74,7 +74,7 @@ class PriorityTree {
   double SumAt(int level, int64_t entry) const {
     return level == 0 ? weights_[entry] : levels_[level - 1].sum[entry];
   }
-  void Recompute(int level, int64_t entry);
+  void Recompute(int level, absl::Span<const int64_t> entries);
   void RecomputeRange(int64_t begin, int64_t end);
   int64_t Descend(int level, int64_t entry, double x) const;
 
