@@ -1,11 +1,15 @@
 #include "ding_worker/env/base_env_manager.h"
 
+#include <typeinfo>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/optimization.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/env_host.h"
+#include "ding_worker/env/vector_env.h"
 
 namespace ding {
 
@@ -21,7 +25,58 @@ absl::StatusOr<std::unique_ptr<BaseEnvManager>> BaseEnvManager::Create(
 
 BaseEnvManager::BaseEnvManager(Options options, Blocks blocks, std::unique_ptr<LocalEnvs> envs)
     : EnvManagerCore(std::move(options), envs->spec(), envs->rows(), std::move(blocks)),
-      envs_(std::move(envs)) {}
+      envs_(std::move(envs)),
+      builds_(static_cast<size_t>(env_num())) {
+  vector_envs_.reserve(builds_.size());  // so that no step allocates
+}
+
+bool BaseEnvManager::IsStepOfAll(absl::Span<const int> env_ids) {
+  if (!vector_envs_known_) {
+    vector_envs_.clear();
+    for (EnvHost& host : envs_->hosts()) {
+      builds_[vector_envs_.size()] = host.builds();
+      vector_envs_.push_back(dynamic_cast<VectorEnv*>(host.env()));
+    }
+    const bool of_one_class = absl::c_all_of(vector_envs_, [&](VectorEnv* env) {
+      return env != nullptr && vector_envs_[0] != nullptr &&
+             typeid(*env) == typeid(*vector_envs_[0]);
+    });
+    if (!of_one_class || has_more()) vector_envs_.clear();
+    vector_envs_known_ = true;
+  }
+  return !vector_envs_.empty() && absl::c_equal(env_ids, all_ids());
+}
+
+absl::StatusOr<bool> BaseEnvManager::StepAll(const ColumnsView& actions) {
+  const VectorEnv::AllEnvs all = {vector_envs_, actions,      rows(),
+                                  rewards(),    terminated(), truncated()};
+  bool stepped = false;
+  const absl::Status called = CallEnv([&] {
+    stepped = vector_envs_[0]->StepAll(all);
+    return absl::OkStatus();
+  });
+  if (ABSL_PREDICT_FALSE(!called.ok())) {
+    ForgetEnds();
+    return FailStep(all_ids(), 0, vector_envs_.size(),
+                    Annotate(called, absl::StrCat(EnvName(0), ": StepAll(), for all envs")));
+  }
+  if (!stepped || ABSL_PREDICT_TRUE(!AccountRewards())) return stepped;
+  for (const int env_id : all_ids()) {
+    const auto row = static_cast<size_t>(env_id);
+    if (ABSL_PREDICT_TRUE((terminated()[row] | truncated()[row]) == 0)) continue;
+    ClearStepResult(env_spec(), &result_);
+    result_.terminated = terminated()[row] != 0;
+    result_.truncated = truncated()[row] != 0;
+    absl::Status status = CallEnv([&] {
+      vector_envs_[row]->SetEndInfo(&result_.info);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) status = Annotate(status, EnvName(env_id));
+    if (status.ok()) status = AccountRest(row, env_id, absl::OkStatus(), &result_);
+    if (!status.ok()) return FailStep(all_ids(), row, vector_envs_.size(), status);
+  }
+  return true;
+}
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                       absl::Span<const int>* answered) {
@@ -29,6 +84,11 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   // without columns.
   const ColumnsView own_actions =
       env_ids.empty() ? ColumnsView() : actions.Fields(env_spec().action.get(), 0);
+  *answered = env_ids;
+  if (IsStepOfAll(env_ids)) {
+    DING_ASSIGN_OR_RETURN(const bool stepped, StepAll(own_actions));
+    if (stepped) return absl::OkStatus();
+  }
   const MutableColumnsView obs = rows();
   const EnvSpec& spec = env_spec();
   EnvHost* const hosts = envs_->hosts().data();
@@ -45,7 +105,6 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
     const absl::Status accounted = AccountRest(i, env_id, host.TakeVoidCause(), &result_);
     if (!accounted.ok()) return FailStep(env_ids, i, i, accounted);
   }
-  *answered = env_ids;
   return absl::OkStatus();
 }
 
@@ -56,6 +115,7 @@ absl::Status BaseEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
     do {
       start = NextEpisode(env_id);
       status = envs_->host(env_id).Reset(start, rows().row(env_id));
+      NoteBuild(env_id);
     } while (SkipsEpisode(env_id, status));
     DING_RETURN_IF_ERROR(Began(env_id, start, status));
   }
@@ -69,9 +129,14 @@ absl::Status BaseEnvManager::SaveEnv(int env_id, StateWriter* writer) const {
 }
 
 absl::Status BaseEnvManager::LoadEnv(int env_id, StateReader* reader) {
-  return envs_->host(env_id).LoadState(reader);
+  const absl::Status status = envs_->host(env_id).LoadState(reader);
+  NoteBuild(env_id);
+  return status;
 }
 
-void BaseEnvManager::EndEnvs() { envs_->End(); }
+void BaseEnvManager::EndEnvs() {
+  vector_envs_known_ = false;
+  envs_->End();
+}
 
 }  // namespace ding

@@ -3,7 +3,8 @@
 //
 // When Step() fails, the envs after the failing one were not stepped and are still in kRun. This
 // manager cannot survive the crash of an env or interrupt an env that hangs; the managers that run
-// envs in processes of their own can. No env is in kInit or kReset between two calls.
+// envs in processes of their own can. No env is in kInit or kReset between two calls. Envs that are a
+// VectorEnv take a step of all envs at once.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 //
@@ -14,6 +15,8 @@
 #ifndef DING_WORKER_ENV_BASE_ENV_MANAGER_H_
 #define DING_WORKER_ENV_BASE_ENV_MANAGER_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -26,6 +29,7 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/vector_env.h"
 
 namespace ding {
 
@@ -48,7 +52,19 @@ class BaseEnvManager : public EnvManagerCore {
   absl::Status LoadEnv(int env_id, StateReader* reader) override;
   void EndEnvs() override;
 
+  // Whether these are all envs in order, which can be stepped at once. Sets vector_envs_.
+  bool IsStepOfAll(absl::Span<const int> env_ids);
+  // Steps vector_envs_. Returns false if no env was stepped.
+  absl::StatusOr<bool> StepAll(const ColumnsView& actions);
+  // Must be called after each call of an env that may have built it.
+  void NoteBuild(int env_id) {
+    vector_envs_known_ &= envs_->host(env_id).builds() == builds_[static_cast<size_t>(env_id)];
+  }
+
   const std::unique_ptr<LocalEnvs> envs_;
+  std::vector<VectorEnv*> vector_envs_;  // all envs, if they are a VectorEnv of one class, or none
+  std::vector<int64_t> builds_;          // EnvHost::builds() when vector_envs_ was set
+  bool vector_envs_known_ = false;
   StepResult result_;
 };
 

@@ -97,7 +97,7 @@ absl::Status EnvHost::Build() {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, BuildEnv(factory_));
   DING_RETURN_IF_ERROR(
       Annotate(CheckSameEnvSpec(*expected_, env->spec()), "its spec differs from that of env 0"));
-  env_ = std::move(env);
+  Adopt(std::move(env));
   return absl::OkStatus();
 }
 

@@ -124,7 +124,13 @@ class EnvHost {
   EnvHost(EnvHost&&) = default;
 
   bool built() const { return env_ != nullptr; }
-  void Adopt(std::unique_ptr<Env> env) { env_ = std::move(env); }
+  void Adopt(std::unique_ptr<Env> env) {
+    env_ = std::move(env);
+    ++builds_;
+  }
+  Env* env() const { return env_.get(); }
+  // The number of envs it has had: env() is another one if this has changed.
+  int64_t builds() const { return builds_; }
   void End() { env_.reset(); }
   // `on_attempt` is called before each attempt to build or reset the env and before each repeated
   // step.
@@ -159,6 +165,7 @@ class EnvHost {
                          StepResult* result);
 
   std::unique_ptr<Env> env_;  // null: the next reset builds it
+  int64_t builds_ = 0;
   EnvFactory factory_;
   const EnvSpec* expected_;
   const EnvRetryOptions* options_;

@@ -166,6 +166,18 @@ class EnvManagerCore : public EnvManager {
     const bool ended = result.terminated | result.truncated | result.abnormal;
     return ABSL_PREDICT_TRUE(!(ended | has_more_));
   }
+  // Where a step of all envs writes its results before AccountRewards(): one per env, in the order
+  // of their ids. The ends are zeros.
+  absl::Span<float> rewards() { return absl::MakeSpan(reward_); }
+  absl::Span<uint8_t> terminated() { return absl::MakeSpan(ends_.data(), env_num_); }
+  absl::Span<uint8_t> truncated() { return absl::MakeSpan(ends_.data() + env_num_, env_num_); }
+  // Notes the rewards() of all envs. Returns whether an episode has ended; the caller must then
+  // call AccountRest() for its env.
+  bool AccountRewards();
+  // Clears the ends of episodes of the previous step.
+  void ForgetEnds();
+  // Whether AccountRest() is needed after each step.
+  bool has_more() const { return has_more_; }
   // Notes the rewards of the other players or the components, the info fields, the end of an
   // episode, and an abnormal step with its cause, if `void_cause` is an error. `result` must be
   // cleared before it is used again. kInternal after too many abnormal steps.
@@ -248,13 +260,9 @@ class EnvManagerCore : public EnvManager {
   absl::Status DropNoted(int row, int env_id, const absl::Status& cause);
   // Sets the spans of timesteps_ to `count` rows; the columns never move.
   void SetRows(size_t count);
-  // Clears the ends of episodes of the previous step.
-  void ForgetEnds();
   absl::Status EndEpisodes(absl::Span<const int> env_ids);
   void FinishEpisode(int env_id, Ended* ended);
 
-  absl::Span<uint8_t> terminated() { return absl::MakeSpan(ends_.data(), env_num_); }
-  absl::Span<uint8_t> truncated() { return absl::MakeSpan(ends_.data() + env_num_, env_num_); }
   absl::Span<uint8_t> abnormal() { return absl::MakeSpan(ends_.data() + 2 * env_num_, env_num_); }
 
   void SetState(int env_id, EnvState state);

@@ -21,6 +21,17 @@
 
 namespace ding {
 
+bool EnvManagerCore::AccountRewards() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    ++slots_[i].length;
+    slots_[i].episode_return += reward_[i];
+    reward_sum_ += reward_[i];
+  }
+  uint8_t ended = 0;
+  for (size_t i = 0; i < 2 * slots_.size(); ++i) ended |= ends_[i];
+  return ended != 0;
+}
+
 absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                                          StepResult* result) {
   if (spec_.players > 1) {

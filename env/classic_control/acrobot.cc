@@ -14,6 +14,8 @@ namespace {
 
 struct AcrobotModel {
   using State = AcrobotState;
+  // A step has calls between its stages.
+  struct Derived {};
   using Action = int64_t;
 
   // The start is rounded to float32, as in Gymnasium.
@@ -25,7 +27,11 @@ struct AcrobotModel {
     return state;
   }
 
-  static ClassicOutcome Step(Action action, State* state) { return AcrobotStep(action, state); }
+  static Derived Derive(const State& /*state*/) { return {}; }
+
+  static ClassicOutcome Step(Action action, const Derived& /*none*/, State* state) {
+    return AcrobotStep(action, state);
+  }
 
   static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(std::cos(state.theta1));

@@ -16,6 +16,7 @@ namespace {
 
 struct CartPoleModel {
   using State = CartPoleState;
+  using Derived = CartPoleSines;
   using Action = int64_t;
 
   static State Start(Rng* rng) {
@@ -26,7 +27,11 @@ struct CartPoleModel {
     return state;
   }
 
-  static ClassicOutcome Step(Action action, State* state) { return CartPoleStep(action, state); }
+  static Derived Derive(const State& state) { return SinesOf(state); }
+
+  static ClassicOutcome Step(Action action, const Derived& sines, State* state) {
+    return CartPoleStep(action, sines, state);
+  }
 
   static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.x);

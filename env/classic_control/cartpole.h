@@ -12,7 +12,7 @@
 // "-masked-velocity" shows x and angle only, float32[2]: a policy has to infer the velocities from
 // earlier observations.
 //
-// Threads: as Env; CartPoleStep is a pure function.
+// Threads: as Env; the functions on states are pure.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
 
@@ -38,9 +38,19 @@ inline constexpr double kCartPoleXLimit = 2.4;
 inline constexpr double kCartPoleThetaLimit = 12 * 2 * 3.14159265358979323846 / 360;
 inline constexpr double kCartPoleHalfLength = 0.5;
 
+// Cosine and sine of the angle before a step.
+struct CartPoleSines {
+  double cosine;
+  double sine;
+};
+inline CartPoleSines SinesOf(const CartPoleState& state) {
+  return {std::cos(state.theta), std::sin(state.theta)};
+}
+
 // The system is unstable, so rounding errors show after some hundred steps: the operations are in
 // the order of the original.
-inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
+inline ClassicOutcome CartPoleStep(int64_t action, const CartPoleSines& sines,
+                                   CartPoleState* state) {
   constexpr double kGravity = 9.8;
   constexpr double kPoleMass = 0.1;
   constexpr double kTotalMass = kPoleMass + 1.0;
@@ -49,8 +59,7 @@ inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
   constexpr double kForces[] = {-10, 10};
   constexpr double kSeconds = 0.02;
   const double force = kForces[action == 1 ? 1 : 0];
-  const double cosine = std::cos(state->theta);
-  const double sine = std::sin(state->theta);
+  const auto [cosine, sine] = sines;
   // The new position depends on the old velocities only, so the branch on it need not wait for the
   // accelerations.
   state->x += kSeconds * state->x_dot;
@@ -67,6 +76,9 @@ inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
   state->theta = theta;
   state->theta_dot += kSeconds * theta_acc;
   return {1, terminated};
+}
+inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
+  return CartPoleStep(action, SinesOf(*state), state);
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateCartPole(absl::string_view name,

@@ -2,11 +2,13 @@
 // trajectories that testdata/trajectories.py computed from the published equations, and render.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +18,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_registry.h"
 #include "ding_worker/env/testing/env_conformance.h"
+#include "ding_worker/env/vector_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -141,6 +147,120 @@ void PlayEpisode(Stage* stage, int rows, std::istream* table) {
     ASSERT_TRUE(table->good());
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// Hides that an env is a VectorEnv, so that it is stepped alone.
+class Alone : public Env {
+ public:
+  explicit Alone(const std::string& name) : env_(*Create(name)) {}
+
+  const EnvSpec& spec() const override { return env_->spec(); }
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    return env_->Reset(start, obs);
+  }
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    return env_->Step(action, obs, result);
+  }
+  absl::Status SaveState(StateWriter* writer) const override { return env_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return env_->LoadState(reader); }
+
+ private:
+  const std::unique_ptr<Env> env_;
+};
+
+// Expects the same bytes, also of the episodes that ended.
+void ExpectSame(const Timesteps& alone, const Timesteps& at_once, const ColumnsView& obs_alone,
+                const ColumnsView& obs_at_once) {
+  EXPECT_EQ(alone.reward, at_once.reward);
+  EXPECT_EQ(alone.terminated, at_once.terminated);
+  EXPECT_EQ(alone.truncated, at_once.truncated);
+  EXPECT_EQ(alone.abnormal, at_once.abnormal);
+  EXPECT_EQ(obs_alone.column<float>(0), obs_at_once.column<float>(0));
+  ASSERT_EQ(alone.finished.size(), at_once.finished.size());
+  if (alone.finished.empty()) return;
+  EXPECT_EQ(alone.final_obs.column<float>(0), at_once.final_obs.column<float>(0));
+  for (size_t i = 0; i < alone.finished.size(); ++i) {
+    EXPECT_EQ(alone.finished[i].row, at_once.finished[i].row);
+    EXPECT_EQ(alone.finished[i].length, at_once.finished[i].length);
+    EXPECT_EQ(alone.finished[i].episode_return, at_once.finished[i].episode_return);
+  }
+}
+
+// Plays random actions in `count` envs that are stepped alone and in as many that are stepped at
+// once. In between, one env is reset, the envs exchange their states, and some are stepped.
+void PlayBoth(const std::string& name, int count, uint64_t seed) {
+  SCOPED_TRACE(absl::StrCat(name, ", ", count, " envs, seed ", seed));
+  const auto make = [count](EnvFactory factory) {
+    return *BaseEnvManager::Create(
+        {}, std::vector<EnvFactory>(static_cast<size_t>(count), std::move(factory)));
+  };
+  const auto alone = make([&name] { return std::make_unique<Alone>(name); });
+  const auto at_once = make([&name] { return Create(name); });
+  for (BaseEnvManager* const envs : {alone.get(), at_once.get()}) {
+    ASSERT_THAT(envs->Seed(seed, /*dynamic=*/true), IsOk());
+    ASSERT_THAT(envs->Launch(), IsOk());
+  }
+  Rng rng(seed, "test/actions");
+  const FieldSpec& action = alone->env_spec().action->field(0);
+  const BatchBuilder actions = *BatchBuilder::Create(alone->env_spec().action, count);
+  int64_t ended = 0;
+  for (int step = 1; step <= 1100; ++step) {
+    for (int i = 0; i < count; ++i) {
+      if (action.is_discrete()) {
+        actions.column<int64_t>(0)[i] =
+            static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(action.num_categories)));
+      } else {
+        actions.column<float>(0)[i] =
+            static_cast<float>(rng.Uniform(action.low[0], action.high[0]));
+      }
+    }
+    if (step % 150 == 0) {
+      const EnvReset reset = {step % count, std::nullopt};
+      ASSERT_THAT(alone->Reset({&reset, 1}), IsOk());
+      ASSERT_THAT(at_once->Reset({&reset, 1}), IsOk());
+    }
+    if (step % 230 == 0) {
+      StateDict states[2];
+      std::vector<int> restarted;
+      ASSERT_THAT(alone->SaveState(&states[0]), IsOk());
+      ASSERT_THAT(at_once->SaveState(&states[1]), IsOk());
+      at_once->Close();
+      ASSERT_THAT(alone->LoadState(&states[1], &restarted), IsOk());
+      ASSERT_THAT(at_once->LoadState(&states[0], &restarted), IsOk());
+      EXPECT_TRUE(restarted.empty());
+    }
+    const int stepped = step % 70 == 0 ? (count + 1) / 2 : count;
+    const absl::Span<const int> ids = alone->ready_obs().env_ids.first(stepped);
+    const ColumnsView rows = ColumnsView(actions.view()).Slice(0, stepped);
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const one, alone->Step(ids, rows));
+    DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const all, at_once->Step(ids, rows));
+    ExpectSame(*one, *all, alone->ready_obs().obs, at_once->ready_obs().obs);
+    if (testing::Test::HasFailure()) FAIL() << "step " << step;
+    ended += static_cast<int64_t>(one->finished.size());
+  }
+  EXPECT_GE(ended, count);
+}
+
+TEST(ClassicControlTest, AStepOfAllEnvsEqualsStepsOfEach) {
+  for (const std::string& name : EnvRegistry().Names()) {
+    for (const int count : {1, 8, 19}) {
+      PlayBoth(name, count, /*seed=*/count);
+      PlayBoth(name, count, /*seed=*/1234567);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(ClassicControlTest, AStepOfAllEnvsNeedsAnEpisodeOfEach) {
+  Stage first("CartPole-v1");
+  Stage second("CartPole-v1");
+  auto* const env = dynamic_cast<VectorEnv*>(&first.env());
+  ASSERT_NE(env, nullptr);
+  ASSERT_THAT(first.Reset({1, {}}), IsOk());
+  VectorEnv::AllEnvs all;
+  VectorEnv* const envs[] = {env, dynamic_cast<VectorEnv*>(&second.env())};
+  all.envs = envs;
+  EXPECT_FALSE(env->StepAll(all));  // It reads nothing else.
 }
 
 TEST(ClassicControlTest, AgreesWithPublishedEquations) {

@@ -5,7 +5,9 @@
 //       using State = ...;   // doubles only
 //       using Action = ...;  // int64_t (a category) or float
 //       static State Start(Rng* rng);
-//       static ClassicOutcome Step(Action action, State* state);
+//       using Derived = ...;  // what a step needs that takes a call of libm, such as a sine
+//       static Derived Derive(const State& state);
+//       static ClassicOutcome Step(Action action, const Derived& derived, State* state);
 //       static void Observe(const State& state, float* obs);  // all numbers of a row
 //       static Image Draw(const State& state);
 //     };
@@ -18,8 +20,10 @@
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -37,6 +41,7 @@
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/vector_env.h"
 
 namespace ding {
 
@@ -47,7 +52,7 @@ struct ClassicOutcome {
 };
 
 template <typename Model>
-class ClassicEnv final : public Env {
+class ClassicEnv final : public VectorEnv {
  public:
   explicit ClassicEnv(EnvSpec spec) : spec_(std::move(spec)) {}
 
@@ -71,14 +76,38 @@ class ClassicEnv final : public Env {
     if (ABSL_PREDICT_FALSE(over_)) {
       return absl::FailedPreconditionError("Step() without a running episode; call Reset() first");
     }
-    const ClassicOutcome outcome = Model::Step(action.scalar<typename Model::Action>(0), &state_);
-    ++steps_;
-    Model::Observe(state_, obs.field<float>(0).data());
-    result->reward = static_cast<float>(outcome.reward);
+    const ClassicOutcome outcome = Advance(action.scalar<Action>(0), Model::Derive(state_),
+                                           obs.field<float>(0).data(), &result->reward);
     result->terminated = outcome.terminated;
-    result->truncated = !outcome.terminated && steps_ == spec_.max_episode_steps;
-    over_ = result->terminated || result->truncated;
+    result->truncated = over_ && !outcome.terminated;
     return absl::OkStatus();
+  }
+
+  bool StepAll(const AllEnvs& all) override {
+    for (const VectorEnv* const env : all.envs) {
+      if (ABSL_PREDICT_FALSE(static_cast<const ClassicEnv*>(env)->over_)) return false;
+    }
+    const Action* const actions = all.actions.column<Action>(0).data();
+    float* obs = all.obs.column<float>(0).data();
+    const auto width = static_cast<size_t>(spec_.observation->field(0).num_elements());
+    // A call of libm waits for the arithmetic before it, because it reads the rounding mode. So the
+    // calls of some envs come first, and then the divisions of these envs overlap.
+    constexpr size_t kBlock = 16;
+    Derived derived[kBlock];
+    for (size_t begin = 0; begin < all.envs.size(); begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, all.envs.size());
+      for (size_t i = begin; i < end; ++i) {
+        derived[i - begin] = Model::Derive(static_cast<const ClassicEnv*>(all.envs[i])->state_);
+      }
+      for (size_t i = begin; i < end; ++i, obs += width) {
+        auto* const env = static_cast<ClassicEnv*>(all.envs[i]);
+        const ClassicOutcome outcome =
+            env->Advance(actions[i], derived[i - begin], obs, &all.reward[i]);
+        all.terminated[i] = outcome.terminated ? 1 : 0;
+        all.truncated[i] = env->over_ && !outcome.terminated ? 1 : 0;
+      }
+    }
+    return true;
   }
 
   // "state": the numbers of Model::State in order; "steps" of the episode so far; "over": 0 or 1.
@@ -112,6 +141,8 @@ class ClassicEnv final : public Env {
   absl::StatusOr<Image> Render() override { return Model::Draw(state_); }
 
  private:
+  using Action = typename Model::Action;
+  using Derived = typename Model::Derived;
   using State = typename Model::State;
   using Numbers = std::array<double, sizeof(State) / sizeof(double)>;
   static_assert(std::is_trivially_copyable_v<State> && sizeof(Numbers) == sizeof(State));
@@ -120,6 +151,16 @@ class ClassicEnv final : public Env {
     Numbers numbers;
     std::memcpy(numbers.data(), &state, sizeof(state));
     return numbers;
+  }
+
+  // One step; sets over_.
+  ClassicOutcome Advance(Action action, const Derived& derived, float* obs, float* reward) {
+    const ClassicOutcome outcome = Model::Step(action, derived, &state_);
+    ++steps_;
+    Model::Observe(state_, obs);
+    *reward = static_cast<float>(outcome.reward);
+    over_ = outcome.terminated | (steps_ == spec_.max_episode_steps);
+    return outcome;
   }
 
   const EnvSpec spec_;

@@ -16,8 +16,11 @@ namespace {
 // What the two tasks have in common.
 struct AnyMountainCarModel {
   using State = MountainCarState;
+  using Derived = MountainCarSlope;
 
   static State Start(Rng* rng) { return {rng->Uniform(-0.6, -0.4), 0}; }
+
+  static Derived Derive(const State& state) { return SlopeUnder(state); }
 
   static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.position);
@@ -28,7 +31,9 @@ struct AnyMountainCarModel {
 struct MountainCarModel : AnyMountainCarModel {
   using Action = int64_t;
 
-  static ClassicOutcome Step(Action action, State* state) { return MountainCarStep(action, state); }
+  static ClassicOutcome Step(Action action, const Derived& slope, State* state) {
+    return MountainCarStep(action, slope, state);
+  }
 
   static Image Draw(const State& state) { return DrawMountainCar(state, kMountainCarGoal); }
 };
@@ -36,8 +41,8 @@ struct MountainCarModel : AnyMountainCarModel {
 struct MountainCarContinuousModel : AnyMountainCarModel {
   using Action = float;
 
-  static ClassicOutcome Step(Action action, State* state) {
-    return MountainCarContinuousStep(action, state);
+  static ClassicOutcome Step(Action action, const Derived& slope, State* state) {
+    return MountainCarContinuousStep(action, slope, state);
   }
 
   static Image Draw(const State& state) {

@@ -11,7 +11,7 @@
 // Terminated: position >= 0.5, continuous 0.45, with a velocity >= 0.   Time limit: 200 steps,
 // continuous 999.
 //
-// Threads: as Env; the step functions are pure.
+// Threads: as Env; the functions on states are pure.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_
 
@@ -38,27 +38,36 @@ inline constexpr double kMountainCarMaxSpeed = 0.07;
 inline constexpr double kMountainCarGoal = 0.5;
 inline constexpr double kMountainCarContinuousGoal = 0.45;
 
+// The slope of the valley under the car, up to a factor, before a step.
+struct MountainCarSlope {
+  double cosine;
+};
+inline MountainCarSlope SlopeUnder(const MountainCarState& state) {
+  return {std::cos(3 * state.position)};
+}
+
 // Moves the car one step under `push` and gravity; the wall on the left stops it.
-inline void MoveMountainCar(double push, MountainCarState* state) {
+inline void MoveMountainCar(double push, const MountainCarSlope& slope, MountainCarState* state) {
   constexpr double kGravity = 0.0025;
-  const double velocity =
-      std::clamp(state->velocity + push - kGravity * std::cos(3 * state->position),
-                 -kMountainCarMaxSpeed, kMountainCarMaxSpeed);
+  const double velocity = std::clamp(state->velocity + push - kGravity * slope.cosine,
+                                     -kMountainCarMaxSpeed, kMountainCarMaxSpeed);
   state->position =
       std::clamp(state->position + velocity, kMountainCarMinPosition, kMountainCarMaxPosition);
   const bool at_wall = state->position == kMountainCarMinPosition && velocity < 0;
   state->velocity = at_wall ? 0 : velocity;
 }
 
-inline ClassicOutcome MountainCarStep(int64_t action, MountainCarState* state) {
+inline ClassicOutcome MountainCarStep(int64_t action, const MountainCarSlope& slope,
+                                      MountainCarState* state) {
   constexpr double kForce = 0.001;
-  MoveMountainCar(static_cast<double>(action - 1) * kForce, state);
+  MoveMountainCar(static_cast<double>(action - 1) * kForce, slope, state);
   return {-1, state->position >= kMountainCarGoal && state->velocity >= 0};
 }
 
-inline ClassicOutcome MountainCarContinuousStep(float action, MountainCarState* state) {
+inline ClassicOutcome MountainCarContinuousStep(float action, const MountainCarSlope& slope,
+                                                MountainCarState* state) {
   constexpr double kPower = 0.0015;
-  MoveMountainCar(std::clamp<double>(action, -1, 1) * kPower, state);
+  MoveMountainCar(std::clamp<double>(action, -1, 1) * kPower, slope, state);
   ClassicOutcome outcome;
   outcome.terminated = state->position >= kMountainCarContinuousGoal && state->velocity >= 0;
   outcome.reward = (outcome.terminated ? 100 : 0) - 0.1 * (static_cast<double>(action) * action);

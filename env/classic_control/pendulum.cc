@@ -16,6 +16,7 @@ constexpr double kPi = 3.14159265358979323846;
 
 struct PendulumModel {
   using State = PendulumState;
+  using Derived = PendulumAngle;
   using Action = float;
 
   static State Start(Rng* rng) {
@@ -25,7 +26,11 @@ struct PendulumModel {
     return state;
   }
 
-  static ClassicOutcome Step(Action action, State* state) { return PendulumStep(action, state); }
+  static Derived Derive(const State& state) { return AngleOf(state); }
+
+  static ClassicOutcome Step(Action action, const Derived& before, State* state) {
+    return PendulumStep(action, before, state);
+  }
 
   static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(std::cos(state.theta));

@@ -10,7 +10,7 @@
 //
 // "-masked-velocity" shows cosine and sine only, float32[2].
 //
-// Threads: as Env; PendulumStep is a pure function.
+// Threads: as Env; the functions on states are pure.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_PENDULUM_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_PENDULUM_H_
 
@@ -39,15 +39,25 @@ inline double NormalizeAngle(double angle) {
   return (turned < 0 ? turned + 2 * kPi : turned) - kPi;
 }
 
-inline ClassicOutcome PendulumStep(float action, PendulumState* state) {
+// The angle in [-pi, pi), and its sine, before a step.
+struct PendulumAngle {
+  double angle;
+  double sine;
+};
+inline PendulumAngle AngleOf(const PendulumState& state) {
+  return {NormalizeAngle(state.theta), std::sin(state.theta)};
+}
+
+inline ClassicOutcome PendulumStep(float action, const PendulumAngle& before,
+                                   PendulumState* state) {
   constexpr double kGravity = 10;
   constexpr double kSeconds = 0.05;
   const double torque = std::clamp<double>(action, -kPendulumMaxTorque, kPendulumMaxTorque);
-  const double angle = NormalizeAngle(state->theta);
+  const auto [angle, sine] = before;
   const double cost =
       angle * angle + 0.1 * (state->theta_dot * state->theta_dot) + 0.001 * (torque * torque);
   // 3 g / (2 l) and 3 / (m l^2) with m = l = 1.
-  const double acceleration = 3 * kGravity / 2 * std::sin(state->theta) + 3 * torque;
+  const double acceleration = 3 * kGravity / 2 * sine + 3 * torque;
   state->theta_dot =
       std::clamp(state->theta_dot + acceleration * kSeconds, -kPendulumMaxSpeed, kPendulumMaxSpeed);
   state->theta += state->theta_dot * kSeconds;
