@@ -3,8 +3,8 @@
 //
 // When Step() fails, the envs after the failing one were not stepped and are still in kRun. This
 // manager cannot survive the crash of an env or interrupt an env that hangs; the managers that run
-// envs in processes of their own can. No env is in kInit or kReset between two calls. Envs that are a
-// VectorEnv take a step of all envs at once.
+// envs in processes of their own can. No env is in kInit or kReset between two calls. If all envs
+// are a VectorEnv of one class, a step of all envs is one call.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 //

@@ -1,5 +1,5 @@
-// An env that can step all envs of a manager at once. Optional, for envs whose step is so short that
-// the manager's work around it counts, or that compute several steps faster than one by one.
+// An env that can step all envs of a manager at once. Optional, for envs whose step is so short
+// that the manager's work around it counts, or that compute several steps faster than one by one.
 //
 // Each env stays an Env with a state of its own: it is built, seeded, reset, saved and drawn alone.
 // When BaseEnvManager steps all of its envs, and all are of one class that is a VectorEnv, it calls
