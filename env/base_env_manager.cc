@@ -37,9 +37,9 @@ bool BaseEnvManager::IsStepOfAll(absl::Span<const int> env_ids) {
       builds_[vector_envs_.size()] = host.builds();
       vector_envs_.push_back(dynamic_cast<VectorEnv*>(host.env()));
     }
-    const bool of_one_class = absl::c_all_of(vector_envs_, [&](VectorEnv* env) {
-      return env != nullptr && vector_envs_[0] != nullptr &&
-             typeid(*env) == typeid(*vector_envs_[0]);
+    const VectorEnv* const first = vector_envs_[0];
+    const bool of_one_class = absl::c_all_of(vector_envs_, [first](const VectorEnv* env) {
+      return env != nullptr && first != nullptr && typeid(*env) == typeid(*first);
     });
     if (!of_one_class || has_more()) vector_envs_.clear();
     vector_envs_known_ = true;
@@ -71,9 +71,11 @@ absl::StatusOr<bool> BaseEnvManager::StepAll(const ColumnsView& actions) {
       vector_envs_[row]->SetEndInfo(&result_.info);
       return absl::OkStatus();
     });
-    if (!status.ok()) status = Annotate(status, EnvName(env_id));
-    if (status.ok()) status = AccountRest(row, env_id, absl::OkStatus(), &result_);
-    if (!status.ok()) return FailStep(all_ids(), row, vector_envs_.size(), status);
+    status = status.ok() ? AccountRest(row, env_id, absl::OkStatus(), &result_)
+                         : Annotate(status, EnvName(env_id));
+    if (status.ok()) continue;
+    ForgetEnds();
+    return FailStep(all_ids(), row, vector_envs_.size(), status);
   }
   return true;
 }
