@@ -136,9 +136,6 @@ absl::Status BaseEnvManager::LoadEnv(int env_id, StateReader* reader) {
   return status;
 }
 
-void BaseEnvManager::EndEnvs() {
-  vector_envs_known_ = false;
-  envs_->End();
-}
+void BaseEnvManager::EndEnvs() { envs_->End(); }
 
 }  // namespace ding
