@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kAction[] = "action";
 constexpr double kLogTwoPi = 1.8378770664093453;
+constexpr double kMaxLogits = 1e9;  // of a row
 
 absl::Status CheckHead(const FieldSpec& head, absl::Span<const float> values) {
   const int64_t bad = FindNonFinite(values);
@@ -447,7 +448,16 @@ absl::StatusOr<std::unique_ptr<ActionDistribution>> ActionDistribution::Create(
           absl::StrCat("squash_actions is set, but the actions are categories (",
                        field.DebugString(), "), which have no bounds: remove it"));
     }
-    if (field.is_discrete()) return std::make_unique<Categorical>(field);
+    if (field.is_discrete()) {
+      double logits = 0;  // their number may not fit 64 bits
+      for (const int64_t count : CategoryCounts(field)) logits += static_cast<double>(count);
+      if (logits > kMaxLogits) {
+        return absl::InvalidArgumentError(absl::StrCat("the actions have ", logits, " categories (",
+                                                       field.DebugString(), "), expected at most ",
+                                                       kMaxLogits));
+      }
+      return std::make_unique<Categorical>(field);
+    }
     if (ActionScale::Fits(field)) {
       if (squash) return std::make_unique<SquashedNormalDistribution>(field, initial_log_std);
       return std::make_unique<ClippedNormal>(field, initial_log_std);

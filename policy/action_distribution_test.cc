@@ -372,6 +372,10 @@ TEST(ActionDistribution, RefusesOtherSpaces) {
   EXPECT_THAT(create(Box("action", {2})), IsInvalid("finite bounds"));
   EXPECT_THAT(create(Box("action", {2}, {-1}, {infinity})), IsInvalid("finite bounds"));
   EXPECT_THAT(create(Discrete("move", 2)), IsInvalid("one field 'action'"));
+  FieldSpec many = Discrete("action", std::numeric_limits<int64_t>::max());
+  EXPECT_THAT(create(many), IsInvalid("expected at most 1e+09"));
+  many.shape = {3};
+  EXPECT_THAT(create(many), IsInvalid("expected at most 1e+09"));
 }
 
 // The normal distribution of ActionDistribution that tanh squashes, against brute force in double
