@@ -123,11 +123,18 @@ TEST_F(RedisTest, MayRestartEmptyAndTheLearnerReportsIt) {
   StartRedis({});
   const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
   const RunStatus before = WaitForStatus(*program, IsTraining);
+  // Rows that it has not read yet: it remembers others.
+  const auto learner = static_cast<pid_t>(PidOf(before, "learner-0"));
+  kill(learner, SIGSTOP);
+  WaitForStatus(*program, [&before](const RunStatus& status) {
+    return status.envstep() > before.envstep() + 10000;
+  });
   redis_->Kill();
   for (const char* name : {"collector-0", "collector-1"}) {
     kill(static_cast<pid_t>(PidOf(before, name)), SIGKILL);
   }
   ASSERT_THAT(redis_->Restart(), IsOk());
+  kill(learner, SIGCONT);
   ExpectIsOver(*program);
   EXPECT_TRUE(Eventually(
       [&] { return absl::StrContains(Log("a", "learner-0"), "Redis has lost its data"); }));
