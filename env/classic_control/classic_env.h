@@ -90,8 +90,8 @@ class ClassicEnv final : public VectorEnv {
     const Action* const actions = all.actions.column<Action>(0).data();
     float* obs = all.obs.column<float>(0).data();
     const auto width = static_cast<size_t>(spec_.observation->field(0).num_elements());
-    // A call of libm waits for the arithmetic before it, because it reads the rounding mode. So the
-    // calls of some envs come first, and then the divisions of these envs overlap.
+    // The calls of libm come first, for some envs at a time, so that no call stands between the
+    // divisions of these envs.
     constexpr size_t kBlock = 16;
     Derived derived[kBlock];
     for (size_t begin = 0; begin < all.envs.size(); begin += kBlock) {

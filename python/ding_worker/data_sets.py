@@ -18,7 +18,8 @@ Columns are [N, ...], all rows of all episodes in the order in which they happen
 An episode ends at a terminal or a timeout. Without next observations, what follows the last row of an episode that was cut off is
 not known: this row then only gives the last observation.
 
---env gives the fields the types and bounds of an env, which the run's env.type must have; it needs the extension. Without it,
+--env gives the fields the types and bounds of an env, which the run's env.type must have; it needs the extension. Actions beyond
+these bounds are refused; those within 0.001 of them are taken for rounding errors and set to the bound. Without it,
 observations become float32 without bounds (uint8 stays), and actions are either whole numbers from 0 on, the categories, or float32
 in [-1, 1].
 """
@@ -63,6 +64,11 @@ def _csv_columns(header):
     return {name: [at for _, at in elements] for name, elements in columns.items()}
 
 
+def _number(field):
+    word = field.strip().lower()
+    return _WORDS[word] if word in _WORDS else float(word)
+
+
 def _read_csv(path):
     rows = []
     with open(path, newline="", encoding="utf-8-sig") as file:
@@ -73,7 +79,7 @@ def _read_csv(path):
             if len(line) != len(header):
                 raise FormatError(f"line {reader.line_num} has {len(line)} fields, its header {len(header)}")
             try:
-                rows.append([_WORDS.get(field.strip().lower()) if field.strip().lower() in _WORDS else float(field) for field in line])
+                rows.append([_number(field) for field in line])
             except ValueError as error:
                 raise FormatError(f"line {reader.line_num}: {error}") from None
     if not rows:
@@ -151,8 +157,8 @@ def _known(arrays, source):
             raise FormatError(f"{source}: '{name}' has rows of the shape {list(column.shape[1:])}")
         if column.dtype.kind == "f" and not np.isfinite(column).all():
             raise FormatError(f"{source}: '{name}' has NaN or infinity in row {np.argwhere(~np.isfinite(column))[0][0]}")
-    if said_done and "truncated" in columns:
-        columns["terminated"] = (columns["terminated"] != 0) & (columns["truncated"].reshape(columns["terminated"].shape) == 0)
+    if said_done and "truncated" in columns and columns["truncated"].shape == columns["terminated"].shape:
+        columns["terminated"] = (columns["terminated"] != 0) & (columns["truncated"] == 0)
     return columns
 
 
@@ -172,10 +178,12 @@ def _cut(arrays, source):
         for name, column in of.items():
             if len(column) != rows:
                 raise FormatError(f"{source}: '{which}{name}' has {len(column)} rows, the actions have {rows}")
+    if rows == 0:
+        return
     ends = {name: flag.reshape(rows, -1).any(axis=1) for name, flag in flags.items()}
     terminated = ends.get("terminated", np.zeros(rows, bool))
     lasts = list(np.flatnonzero(terminated | ends.get("truncated", False)))
-    if rows and (not lasts or lasts[-1] != rows - 1):
+    if not lasts or lasts[-1] != rows - 1:
         lasts.append(rows - 1)
     begin = 0
     for last in lasts:
@@ -234,7 +242,8 @@ def _fit(column, spec, source):
 
 
 def import_episodes(paths, env=None):
-    """Reads data sets in other formats, a list of paths, as one set of Episodes; `env` names the env whose fields they have."""
+    """Reads data sets in other formats, a path or a list of them, as one set of Episodes; `env` names the env whose fields they have."""
+    paths = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     found = [(f"'{path}'", episode) for path in paths for where, arrays in _read(path) for episode in _cut(arrays, f"'{path}'{where}")]
     if not found:
         raise FormatError(f"there are no episodes in: {', '.join(paths) or 'no files'}")

@@ -182,6 +182,23 @@ def test_done_is_no_terminal_where_the_time_ran_out(tmp_path):
     assert [episode.end for episode in episodes] == ["terminated", "truncated", "truncated"]
 
 
+def test_rows_that_are_none_and_a_single_path(tmp_path):
+    columns = {name: column[:0] for name, column in make_columns().items()}
+    with pytest.raises(dw.FormatError, match="there are no episodes in: .*a.npz"):
+        dw.import_episodes(write_npz(tmp_path, columns))
+    columns = {**make_columns(), "dones": np.zeros(6, bool)}
+    del columns["terminals"]
+    with pytest.raises(dw.FormatError, match="'terminated' has 6 rows, the actions have 7"):
+        dw.import_episodes(str(write_npz(tmp_path, columns)))
+
+
+def test_actions_at_the_bounds(tmp_path):
+    columns = make_columns()
+    columns.update(actions=np.linspace(-2.0005, 2, 7)[:, None], observations=np.zeros((7, 3)), next_observations=np.zeros((7, 3)))
+    episodes = dw.import_episodes(write_npz(tmp_path, columns), "Pendulum-v1")
+    assert episodes.rows["action"].min() == -2 and episodes.rows["action"].max() == 2
+
+
 def test_out_replaces_files_only(tmp_path):
     path = str(write_npz(tmp_path, make_columns()))
     assert "which is to be read" in data_sets.main([path, f"--out={path}"])

@@ -94,7 +94,7 @@ DING_INLINE float MinOfSixteen(const float* entry) {
   return MinOf(low, high);
 }
 
-// Does the same for weights, of which those that are 0 do not count.
+// Returns the least of sixteen weights that is above 0; kNone if there is none.
 DING_INLINE float MinPresentOfSixteen(const float* weights) {
   const Floats none = Floats{} + kNone;
   const Floats low = *reinterpret_cast<const UnalignedFloats*>(weights);
@@ -104,8 +104,8 @@ DING_INLINE float MinPresentOfSixteen(const float* weights) {
   return MinOf(present_low, present_high);
 }
 
-// Replaces entries of a level above by those of this level in which x[i] lies. Then prefetches the
-// nodes below them; their entries have `bytes_below` bytes.
+// Goes down to this level: replaces each entry of the level above by that of its children in which
+// x[i] lies. Then prefetches the children of the new entry, which have `bytes_below` bytes each.
 template <typename T>
 DING_INLINE void FindLoop(const T* level, const std::byte* below, size_t bytes_below, size_t size,
                           double* x, int64_t* entries) {

@@ -30,8 +30,9 @@ void DrawBelow(uint32_t n, uint32_t step, Rng* rng, absl::Span<int64_t> out) {
       biased |= static_cast<uint32_t>(product) < range(i);
     }
     for (size_t i = 0; biased && i < size; ++i) {  // Rare, unless the ranges are large.
-      const uint32_t threshold = -range(i) % range(i);
       uint64_t product = uint64_t{bits[i]} * range(i);
+      if (static_cast<uint32_t>(product) >= range(i)) continue;
+      const uint32_t threshold = -range(i) % range(i);
       while (static_cast<uint32_t>(product) < threshold) {
         product = uint64_t{rng->Next32()} * range(i);
       }

@@ -61,8 +61,9 @@ struct SavedRows {
     DType dtype;
     Shape shape;
     std::vector<absl::string_view> parts;
-    // Not -1 for a field of the rows: each part is a block's rows from the field of the first to
-    // that of the last, and of each row so many bytes are saved.
+    // For a field of the rows: each part begins at the field of a block's first row and ends after
+    // that of its last. Each row has `row_bytes` bytes, of which the first `field_bytes` are saved.
+    // -1: the parts are saved as they are.
     int64_t field_bytes = -1;
     int64_t row_bytes = 0;
 

@@ -31,8 +31,9 @@ struct Network {
   explicit Network(std::vector<Layer> layers, bool dueling = false);
 
   std::vector<Layer> layers;
-  // Whether the result is value + advantage - its mean: the last layer computes the value, that of
-  // kAdvantage an advantage for each action. Else the result is the output of the last layer.
+  // Whether the result is value + advantage - mean advantage. The last layer then computes the
+  // value, and layer kAdvantage an advantage for each action. Else the last layer's output is the
+  // result.
   bool dueling;
   std::vector<float> parameters;
   std::vector<float> gradients;
@@ -60,7 +61,7 @@ Network PlainNetwork(int in, int width, int count, int out);
 
 void Forward(const Network& network, const float* input, Pass* pass);
 
-// Computes the gradients from d_result(). Without `weights` it leaves out those of the parameters.
+// Computes gradients from d_result(): those of the parameters if `weights` is set.
 // `d_input` [rows, in - first], which may be null, receives the gradients of the inputs from
 // `first` on.
 void Backward(Network* network, const float* input, bool weights, Pass* pass,

@@ -1,6 +1,6 @@
 // Floors of replay buffers: rows of an observation, an action (int64), a reward (float32) and the
-// iteration of their policy (int64), in flat columns. A draw also has the next observation, which
-// is that of the row behind, the discount and the number of steps.
+// iteration of their policy (int64), in flat columns. A draw also has the next observation
+// (that of the following row), the discount and the number of steps.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -34,7 +34,7 @@ class WeightTree {
 
   const size_t leaves_;
   std::vector<Floats> sums_;  // a level each, the top first
-  std::vector<Floats> mins_;  // the last level is that of sums_
+  std::vector<Floats> mins_;  // shares its last level with sums_
   std::vector<uint32_t> nodes_;
 };
 

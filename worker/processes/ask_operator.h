@@ -47,8 +47,8 @@ absl::StatusOr<OperatorReply> AskOperator(
 //   kInvalidArgument  it is none of these
 absl::StatusOr<OperatorRequest> ParseOperatorCommand(const std::vector<std::string>& words);
 
-// Asks by `transport`, which must outlive the result, as an operator of whom nobody has to wait for
-// long: it gives up after 3 s, or 0.2 s if nobody listens.
+// Returns a function that asks as an operator, for a page. It gives up after 3 s, or after 0.2 s if
+// nobody listens. `transport` must outlive it.
 AskRun AskerOf(Transport* transport);
 
 // Time for a worker that lost its session; longer than it needs to join a restarted coordinator.

@@ -27,8 +27,10 @@ constexpr char kHelp[] =
                           (docs/how_to/watch_a_run.md, docs/how_to/metrics_by_prometheus.md)
 )";
 
+bool IsGiven() { return !google::GetCommandLineFlagInfoOrDie("http").is_default; }
+
 absl::StatusOr<std::unique_ptr<RunMonitor>> StartByFlag() {
-  if (google::GetCommandLineFlagInfoOrDie("http").is_default) return nullptr;
+  if (!IsGiven()) return nullptr;
   if (FLAGS_http.empty()) {
     return absl::InvalidArgumentError(
         "--http is empty, expected ADDRESS:PORT; port 0: any free one");
@@ -44,7 +46,7 @@ absl::StatusOr<std::unique_ptr<RunMonitor>> StartByFlag() {
   return *std::move(server);
 }
 
-std::string Argument() { return FLAGS_http.empty() ? "" : absl::StrCat("--http=", FLAGS_http); }
+std::string Argument() { return IsGiven() ? absl::StrCat("--http=", FLAGS_http) : ""; }
 
 [[maybe_unused]] const bool linked = LinkRunMonitor({kHelp, &StartByFlag, &Argument});
 

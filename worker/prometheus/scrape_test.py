@@ -146,6 +146,10 @@ class ScrapeTest(unittest.TestCase):
         self.assertEqual(other.returncode, 1)
         self.assertRegex(other.stderr, rf'--http.*by serial \(process {run.process.pid}\)')
         self.assertFalse(os.path.exists(f'{self.folder}/other'))
+        for command in (SERIAL, PARALLEL):
+            empty = subprocess.run(command + [f'--exp_dir={self.folder}/empty', '--http='], capture_output=True, text=True, check=False)
+            self.assertEqual(empty.returncode, 1)
+            self.assertIn('--http is empty, expected ADDRESS:PORT', empty.stderr)
         # Beyond loopback it needs TLS and a token.
         beyond = subprocess.run(SERIAL + ['--http=0.0.0.0:0'], capture_output=True, text=True, check=False)
         self.assertEqual(beyond.returncode, 1)
