@@ -67,7 +67,8 @@ struct SavedRows {
     int64_t field_bytes = -1;
     int64_t row_bytes = 0;
 
-    absl::Status Write(StateWriter* writer) const;
+    // `copied` is memory for a column of narrow values, which a later column uses again.
+    absl::Status Write(StateWriter* writer, std::vector<std::byte>* copied) const;
   };
 
   RowPin pin;
@@ -94,29 +95,41 @@ struct SavedRows {
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
+    std::vector<std::byte> copied;
     for (const Column& column : columns) {
-      DING_RETURN_IF_ERROR(column.Write(writer));
+      DING_RETURN_IF_ERROR(column.Write(writer, &copied));
     }
     return absl::OkStatus();
   }
 };
 
-absl::Status SavedRows::Column::Write(StateWriter* writer) const {
+absl::Status SavedRows::Column::Write(StateWriter* writer, std::vector<std::byte>* copied) const {
   if (field_bytes < 0) return writer->Write(name, dtype, shape, parts);
-  std::string copied;
-  std::vector<absl::string_view> wide;
-  for (absl::string_view part : parts) {
-    for (; !part.empty(); part.remove_prefix(std::min<size_t>(part.size(), row_bytes))) {
-      const absl::string_view value = part.substr(0, field_bytes);
-      if (field_bytes > kNarrowBytes) {
-        wide.push_back(value);
-      } else {
-        copied.append(value.data(), value.size());
+  const auto rows_in = [this](absl::string_view part) {
+    return (static_cast<int64_t>(part.size()) - field_bytes) / row_bytes + 1;
+  };
+  int64_t rows = 0;
+  for (const absl::string_view part : parts) rows += rows_in(part);
+  if (field_bytes > kNarrowBytes) {
+    std::vector<absl::string_view> values;
+    values.reserve(static_cast<size_t>(rows));
+    for (const absl::string_view part : parts) {
+      for (int64_t row = 0; row < rows_in(part); ++row) {
+        values.push_back(part.substr(row * row_bytes, field_bytes));
       }
     }
+    return writer->Write(name, dtype, shape, values);
   }
-  if (wide.empty()) wide.push_back(copied);
-  return writer->Write(name, dtype, shape, wide);
+  if (static_cast<int64_t>(copied->size()) < rows * field_bytes) {
+    copied->resize(static_cast<size_t>(rows * field_bytes));
+  }
+  std::byte* to = copied->data();
+  for (const absl::string_view part : parts) {
+    CopyStrided(reinterpret_cast<const std::byte*>(part.data()), row_bytes, to, field_bytes,
+                field_bytes, rows_in(part));
+    to += rows_in(part) * field_bytes;
+  }
+  return writer->Write(name, dtype, shape, {BytesAt(copied->data(), rows * field_bytes)});
 }
 
 // Fills a SavedRows from the parts of a store.
