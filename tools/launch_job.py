@@ -34,6 +34,7 @@ NODE_PAUSE = 60  # seconds without new workers on a node whose steps fail
 OUT_OF_TIME = 128 + signal.SIGUSR1
 
 LIBC = ctypes.CDLL(None)
+OUR_PID = os.getpid()
 
 joined = []  # names of workers that have been in the status
 
@@ -119,6 +120,8 @@ def as_child():
     this process, however that ends."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     LIBC.prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
+    if os.getppid() != OUR_PID:  # It ended before that.
+        os._exit(1)
 
 
 class Process:

@@ -28,7 +28,10 @@ def build_trainer(file):
     return [program, f"--config={file}"]
 
 
-END_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
+def ending_with_us(name):
+    """What starts a program that gets the signal `name` when this process, or the thread that started it, ends. If that was before setpriv
+    asked for the signal, the shell starts nothing."""
+    return ["setpriv", "--pdeathsig", name, "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
 
 
 class Interrupted(Exception):
@@ -37,8 +40,7 @@ class Interrupted(Exception):
 
 class Programs:
     """Runs programs, and passes a signal on to them. Their own group keeps them from getting the terminal's Ctrl-C as well.
-    `prefix` starts them; END_WITH_US kills them if this process or the thread that runs them ends before. `ending` is the signal that
-    ends one in order, by default the one that came; `killing` ends one at once."""
+    `prefix` starts them. `ending` is the signal that ends one in order, by default the one that came; `killing` ends one at once."""
 
     def __init__(self, prefix=(), ending=None, killing=signal.SIGKILL):
         self.prefix, self.ending, self.killing = list(prefix), ending, killing

@@ -6,7 +6,7 @@ import shutil
 import signal
 
 from plot_runs import Refused
-from programs import Programs
+from programs import Programs, ending_with_us
 
 
 def counts(text):
@@ -39,4 +39,4 @@ def check_jobs(jobs):
 def programs():
     """TERM makes srun kill its step, and it passes USR1 on, upon which a run saves itself."""
     step = ["srun", "--exact", "--nodes=1", "--ntasks=1", f"--cpus-per-task={places()[1]}", "--mem=0", "--gres=none", "--input=none"]
-    return Programs(["setpriv", "--pdeathsig", "TERM", *step], ending=signal.SIGUSR1, killing=signal.SIGTERM)
+    return Programs([*ending_with_us("TERM"), *step], ending=signal.SIGUSR1, killing=signal.SIGTERM)

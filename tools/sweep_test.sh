@@ -124,13 +124,17 @@ make_sweep more "$line trials: 7 method: TPE"
 echo '== killed and started again: what had ended is not repeated, and no run stays behind'
 rm calls
 make_sweep killed "$line trials: 10"
-SLOW=6 "$sweep" --jobs=2 killed.textproto >out 2>err &
+# A run that has only begun to start must not stay behind either.
+mkdir late
+printf '#!/bin/sh\nsleep 0.2\nexec %s "$@"\n' "$(command -v setpriv)" >late/setpriv
+chmod +x late/setpriv
+PATH=$PWD/late:$PATH SLOW=6 "$sweep" --jobs=2 killed.textproto >out 2>err &
 pid=$!
 until [ "$(count end 2>/dev/null)" -ge 3 ] 2>/dev/null; do sleep 0.02; done
 kill -9 $pid
 wait $pid 2>/dev/null || true
 ended=$(count end)
-sleep 0.5
+sleep 1
 [ "$(count end)" = "$ended" ] || fail 'a run went on after the sweep was killed'
 "$sweep" --jobs=2 killed.textproto >out 2>err || fail "$(cat err)"
 # Two were running, and two may have ended unrecorded.

@@ -116,9 +116,11 @@ absl::Status RedisServer::StartAt(int port) {
   const std::string log = JoinPath(folder_, "log");
   DING_RETURN_IF_ERROR(WriteFileAtomically(path, config));
   port_ = port;
+  const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {  // The child must not take any lock.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);  // It was gone before that.
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
