@@ -48,10 +48,12 @@ value=$(awk "BEGIN { print $x + 10 * $kind + $seed / 10 + $budget / 1000 }")
 if [ -n "${schedule-}" ]; then
   read -r trained value <"$folder/weights" 2>/dev/null || trained=0 value=0
   [ "$trained" = "$budget" ] || value=$(awk "BEGIN { print $value + $x }")
-  echo "$budget $value" >"$folder/weights"
+  echo "$budget $value" >"$folder/weights.new"
+  mv "$folder/weights.new" "$folder/weights"
 fi
 [ "$kind" != 8 ] || value=null
-echo "{\"stop\": false, \"eval_value\": $value, \"env_step\": $budget, \"why\": \"\"}" >"$folder/result.json"
+echo "{\"stop\": false, \"eval_value\": $value, \"env_step\": $budget, \"why\": \"\"}" >"$folder/result.new"
+mv "$folder/result.new" "$folder/result.json"
 echo "end $folder $budget $value" >>calls
 EOP
 chmod +x fake
