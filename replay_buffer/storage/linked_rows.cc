@@ -11,6 +11,8 @@
 namespace ding {
 namespace {
 
+constexpr int64_t kPieceBytes = 16 << 10;
+
 // The size of the table of blocks, a power of 2.
 size_t PlacesFor(int64_t capacity_rows, int block_shift) {
   // The first and the last block may each hold as little as one valid row.
@@ -86,7 +88,7 @@ void LinkedRows::ForgetTail(int32_t link, int64_t row) {
 void LinkedRows::Append(const ColumnsView& from) {
   const int64_t first_id = end_;
   AppendUnfilled(from.rows());
-  ForEachPiece(first_id, end_, [&](int64_t piece_id, int64_t rows) {
+  const auto copy = [&](int64_t piece_id, int64_t rows) {
     const RowLocation to = Locate(piece_id);
     for (int field = 0; field < spec_->size(); ++field) {
       if (IsStack(field)) continue;
@@ -95,7 +97,10 @@ void LinkedRows::Append(const ColumnsView& from) {
                   MutableAt(to, field), layout_.row_bytes, bytes, rows);
     }
     std::fill_n(MutableLinksAt(piece_id), rows, 0);
-  });
+  };
+  // So few rows stay in the first cache while one field after the other is copied.
+  const int64_t most = kPieceBytes / std::max<int64_t>(layout_.row_bytes, 1);
+  ForEachPiece(first_id, end_, copy, std::max<int64_t>(most, 1));
 }
 
 void LinkedRows::AppendUnfilled(int64_t rows) {

@@ -166,11 +166,12 @@ class LinkedRows {
 
   // Whether evicting the rows before `id` releases a block.
   bool ReleasesBlocks(int64_t id) const { return finder_.BlockOf(id) > first_block_; }
-  // Calls f(first id, rows) for each block's part of [begin, end).
+  // Calls f(first id, rows) for each block's part of [begin, end), in pieces of at most `most` rows.
   template <typename F>
-  void ForEachPiece(int64_t begin, int64_t end, F f) const {
+  void ForEachPiece(int64_t begin, int64_t end, F f, int64_t most = kMaxCapacityRows) const {
     while (begin < end) {
-      const int64_t piece_end = std::min(end, (finder_.BlockOf(begin) + 1) << layout_.block_shift);
+      const int64_t block_end = (finder_.BlockOf(begin) + 1) << layout_.block_shift;
+      const int64_t piece_end = std::min({end, block_end, begin + most});
       f(begin, piece_end - begin);
       begin = piece_end;
     }

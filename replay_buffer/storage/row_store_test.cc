@@ -71,6 +71,20 @@ TEST(RowStore, KeepsTheNewestRowsOfAPushLargerThanTheStore) {
   EXPECT_EQ(store->Next(115).id, -1);
 }
 
+// Such a push is copied part by part.
+TEST(RowStore, KeepsEachRowOfALargePush) {
+  const auto store = Make(20000);
+  TestStreams streams;
+  ASSERT_THAT(store->Append(streams.Make({{0, 7}, {1, 9990}, {0, 5003}})), IsOk());
+  for (int64_t id = 0; id < 15000; ++id) {
+    const bool other = id >= 7 && id < 9997;
+    const auto step = static_cast<float>(id < 7 ? id : other ? id - 7 : id - 9990);
+    ASSERT_THAT(Place(*store, store->Locate(id)), ElementsAre(other ? 1 : 0, step, 0, step)) << id;
+  }
+  EXPECT_EQ(store->Next(6).id, 9997);
+  EXPECT_EQ(store->Next(14998).id, 14999);
+}
+
 // The rows that a reader has located do not change while it holds its pin, whatever is evicted,
 // linked or cleared.
 TEST(RowStore, PinnedRowsAreNotOverwritten) {
