@@ -354,7 +354,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   if (address.kind == LinkAddress::Kind::kName) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot listen on '", options.address,
-                     "': expected a number instead of a name, such as 127.0.0.1:8080"));
+                     "': expected an IP address instead of a name, such as 127.0.0.1:8080"));
   }
   GrpcTransportOptions link = options.link;
   link.tls_client_certs = false;
