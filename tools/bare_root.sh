@@ -1,5 +1,20 @@
 # Roots of their own with a Debian in them, for tools that try things there. Source it after lib.sh, then call open_root.
 
+# Prints $DEBIAN_MIRROR, else the mirror of apt, else Debian's.
+debian_mirror() {
+  local mirror
+  mirror=${DEBIAN_MIRROR:-$(awk '$1 == "URIs:" { print $2; exit } $1 == "deb" { print $2; exit }' \
+    /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null || true)}
+  echo "${mirror:-http://deb.debian.org/debian}"
+}
+
+# Installs debootstrap if it is missing.
+need_debootstrap() {
+  [ "$(id -u)" -eq 0 ] || die "tools/${0##*/}: only root can make a root of its own; run it with sudo"
+  command -v debootstrap >/dev/null || apt-get install --yes --no-install-recommends -q debootstrap >&2 ||
+    die "tools/${0##*/}: debootstrap is missing. Install it: apt-get install debootstrap"
+}
+
 # Sets $passed and $failed to 0 and $place to a root with a Debian and packages, which is made if it is not there.
 #   open_root SUITE "PACKAGE..." [--keep] [FOLDER]
 # FOLDER is the place of the root; one that is there is used again. Without it the root is new, and removed at the end unless --keep.
@@ -17,14 +32,8 @@ open_root() {
       *) place=$argument ;;
     esac
   done
-  [ "$(id -u)" -eq 0 ] || die "tools/$tool: only root can make a root of its own; run it with sudo"
-  if ! command -v debootstrap >/dev/null; then
-    apt-get install --yes --no-install-recommends -q debootstrap >&2 ||
-      die "tools/$tool: debootstrap is missing. Install it: apt-get install debootstrap"
-  fi
-  mirror=${DEBIAN_MIRROR:-$(awk '$1 == "URIs:" { print $2; exit } $1 == "deb" { print $2; exit }' \
-    /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null || true)}
-  mirror=${mirror:-http://deb.debian.org/debian}
+  need_debootstrap
+  mirror=$(debian_mirror)
   if [ -z "$place" ]; then
     place=$(mktemp -d "${TMPDIR:-/tmp}/ding_worker_$tool.XXXXXX")
     $keep || trap 'rm -rf --one-file-system "$place"' EXIT
