@@ -1,6 +1,6 @@
-// Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto and
-// half_cheetah_ppo.textproto with a learning rate of 0, so that the episodes stay as they are at
-// the beginning of a run:
+// Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto, and
+// walker2d_ppo.textproto with another env. The learning rate is 0, so that the episodes stay as they
+// are at the beginning of a run:
 //   Lander, HalfCheetah             a round, collecting and learning, as the loop of the pipeline
 //                                   does it
 //   LanderBaseline, HalfCheetahBaseline   the physics of as many steps, and the passes of actor and
@@ -47,10 +47,11 @@ struct Round {
 Round LanderRound() { return {16, 4096, 4, 8, Box("logit", {4})}; }
 Round HalfCheetahRound() { return {8, 2048, 10, 17, Box("mean", {6})}; }
 
-void RunLoop(benchmark::State& state, const std::string& config_name, const Round& round) {
+void RunLoop(benchmark::State& state, const std::string& config_name, const std::string& env,
+             const Round& round) {
   absl::StatusOr<ExperimentConfig> config =
       LoadExperimentConfig("worker/configs/" + config_name + ".textproto",
-                           {"policy.params.actor_critic.learning_rate=0"});
+                           {"policy.params.actor_critic.learning_rate=0", "env.type=" + env});
   Check(config.status());
   CartPolePipeline pipeline(*config);
   int64_t rounds = 0;
@@ -89,7 +90,9 @@ void RunBaseline(benchmark::State& state, const Round& round, const Step& step) 
   state.SetItemsProcessed(state.iterations() * round.rows);
 }
 
-void BM_Lander(benchmark::State& state) { RunLoop(state, "lunar_lander_ppo", LanderRound()); }
+void BM_Lander(benchmark::State& state) {
+  RunLoop(state, "lunar_lander_ppo", "LunarLander-v3", LanderRound());
+}
 BENCHMARK(BM_Lander)->Unit(benchmark::kMillisecond);
 
 void BM_LanderBaseline(benchmark::State& state) {
@@ -117,7 +120,7 @@ void BM_LanderBaseline(benchmark::State& state) {
 BENCHMARK(BM_LanderBaseline)->Unit(benchmark::kMillisecond);
 
 void BM_HalfCheetah(benchmark::State& state) {
-  RunLoop(state, "half_cheetah_ppo", HalfCheetahRound());
+  RunLoop(state, "walker2d_ppo", "HalfCheetah-v4", HalfCheetahRound());
 }
 BENCHMARK(BM_HalfCheetah)->Unit(benchmark::kMillisecond);
 
