@@ -1,6 +1,6 @@
 // Measures training by PPO on envs with physics, by worker/configs/lunar_lander_ppo.textproto, and
-// walker2d_ppo.textproto with another env. The learning rate is 0, so that the episodes stay as they
-// are at the beginning of a run:
+// walker2d_ppo.textproto with another env. The learning rate is 0, so that the episodes stay as
+// they are at the beginning of a run:
 //   Lander, HalfCheetah             a round, collecting and learning, as the loop of the pipeline
 //                                   does it
 //   LanderBaseline, HalfCheetahBaseline   the physics of as many steps, and the passes of actor and
