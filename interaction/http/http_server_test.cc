@@ -139,7 +139,7 @@ TEST(HttpServerTest, Start_BeyondLoopback_NeedsTlsAndToken) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--token_file")));
   options.address = "trainer.lan:80";
   EXPECT_THAT(HttpServer::Start(options, Echo),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected a number")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected an IP address")));
 }
 
 TEST(HttpServerTest, Get_WithTokens_OnlyTheyAreServed) {
