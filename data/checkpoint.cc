@@ -70,13 +70,15 @@ absl::Status CheckReplaceable(const std::string& path) {
 }
 
 absl::Status WriteInto(const std::string& folder, const CheckpointInfo& info,
-                       absl::Span<const CheckpointComponent> components) {
+                       absl::Span<const CheckpointComponent> components,
+                       std::vector<std::function<void()>>* when_kept) {
   Manifest manifest;
   manifest.info = info;
   for (const CheckpointComponent& component : components) {
     const std::string file = absl::StrCat(component.name, kSuffix);
     DING_ASSIGN_OR_RETURN(const SafetensorsFileInfo written,
-                          WriteSafetensors(JoinPath(folder, file), component.save));
+                          WriteSafetensorsPart(JoinPath(folder, file), component.save,
+                                               /*metadata=*/{}, /*self_checked=*/false, when_kept));
     manifest.files.push_back({file, written.size_bytes, written.crc32c});
   }
   DING_ASSIGN_OR_RETURN(const std::string text, internal_data::EncodeManifest(manifest));
@@ -256,8 +258,11 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info
   DING_ASSIGN_OR_RETURN(const std::string temporary, CreateTemporaryDirectory(path));
   // After success there is nothing left to remove.
   const auto cleanup = absl::MakeCleanup([&temporary] { (void)RemoveRecursively(temporary); });
-  DING_RETURN_IF_ERROR(WriteInto(temporary, info, components));
-  return ReplaceDirectory(temporary, path);
+  std::vector<std::function<void()>> when_kept;
+  DING_RETURN_IF_ERROR(WriteInto(temporary, info, components, &when_kept));
+  DING_RETURN_IF_ERROR(ReplaceDirectory(temporary, path));
+  for (const auto& kept : when_kept) kept();
+  return absl::OkStatus();
 }
 
 std::string CheckpointFolder(const std::string& path) {

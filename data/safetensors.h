@@ -60,6 +60,11 @@ inline constexpr absl::string_view kSafetensorsChecksum = "crc32c";
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
     const StringMap& metadata = {}, bool self_checked = false);
+// The same for a file that is a part of something: the caller calls the functions that it adds to
+// `when_kept` (StateWriter::WhenKept) when the whole is in its place.
+absl::StatusOr<SafetensorsFileInfo> WriteSafetensorsPart(
+    const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
+    const StringMap& metadata, bool self_checked, std::vector<std::function<void()>>* when_kept);
 
 class SafetensorsReader : public StateReader {
  public:

@@ -82,8 +82,10 @@ class ChecksummedFile {
 class DataWriter : public StateWriter {
  public:
   DataWriter(const std::vector<SafetensorsEntry>* entries, int64_t element_size,
-             ChecksummedFile* file)
-      : entries_(*entries), element_size_(element_size), file_(*file) {}
+             ChecksummedFile* file, std::vector<std::function<void()>>* when_kept)
+      : entries_(*entries), element_size_(element_size), file_(*file), when_kept_(*when_kept) {}
+
+  void WhenKept(std::function<void()> kept) override { when_kept_.push_back(std::move(kept)); }
 
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override {
@@ -115,6 +117,7 @@ class DataWriter : public StateWriter {
   const std::vector<SafetensorsEntry>& entries_;
   const int64_t element_size_;
   ChecksummedFile& file_;
+  std::vector<std::function<void()>>& when_kept_;
   size_t next_ = 0;
 };
 
@@ -123,6 +126,16 @@ class DataWriter : public StateWriter {
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
     const StringMap& metadata, bool self_checked) {
+  std::vector<std::function<void()>> when_kept;
+  DING_ASSIGN_OR_RETURN(const SafetensorsFileInfo info,
+                        WriteSafetensorsPart(path, save, metadata, self_checked, &when_kept));
+  for (const auto& kept : when_kept) kept();
+  return info;
+}
+
+absl::StatusOr<SafetensorsFileInfo> WriteSafetensorsPart(
+    const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
+    const StringMap& metadata, bool self_checked, std::vector<std::function<void()>>* when_kept) {
   const auto here = [&path](const absl::Status& status) {
     return Annotate(status, absl::StrCat("saving '", path, "'"));
   };
@@ -146,17 +159,20 @@ absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
                         AtomicFileWriter::Create(path));
   ChecksummedFile checksummed(file.get(), &info);
+  std::vector<std::function<void()>> of_pass;
   DING_RETURN_IF_ERROR(checksummed.Append(*encoded));
   for (const int64_t element_size : kElementSizes) {
     const bool occurs = std::any_of(
         header.entries.begin(), header.entries.end(),
         [&](const SafetensorsEntry& entry) { return SizeOf(entry.dtype) == element_size; });
     if (!occurs) continue;
-    DataWriter writer(&header.entries, element_size, &checksummed);
+    of_pass.clear();
+    DataWriter writer(&header.entries, element_size, &checksummed, &of_pass);
     DING_RETURN_IF_ERROR(here(save_all(&writer)));
     DING_RETURN_IF_ERROR(here(writer.Finish()));
   }
   DING_RETURN_IF_ERROR(file->Commit());
+  std::move(of_pass.begin(), of_pass.end(), std::back_inserter(*when_kept));
   return info;
 }
 

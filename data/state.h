@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,10 @@ class StateWriter {
   // repeated name.
   virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                              absl::Span<const absl::string_view> parts) = 0;
+
+  // Calls `kept` once all that is written can be loaded, for instance when its file has its name: a
+  // component then no longer needs what earlier states refer to. Never, if the state is not kept.
+  virtual void WhenKept(std::function<void()> /*kept*/) {}
 
   absl::Status WriteTensor(absl::string_view name, const Tensor& tensor);
   template <typename T>
@@ -99,6 +104,7 @@ class ScopedStateWriter : public StateWriter {
   ScopedStateWriter(StateWriter* inner, absl::string_view scope);
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override;
+  void WhenKept(std::function<void()> kept) override { inner_->WhenKept(std::move(kept)); }
 
  private:
   StateWriter* const inner_;
@@ -127,6 +133,7 @@ class StateDict : public StateWriter, public StateReader {
 
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override;
+  void WhenKept(std::function<void()> kept) override { kept(); }
   absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
   std::vector<std::string> Names() const override;
