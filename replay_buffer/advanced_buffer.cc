@@ -17,7 +17,7 @@ namespace ding {
 namespace {
 
 RowCapacity CapacityOf(const AdvancedReplayBuffer::Options& options) {
-  return {options.capacity_rows, options.capacity_bytes, PriorityTable::kRowBytes};
+  return {options.capacity_rows, options.capacity_bytes, PriorityTable::kRowBytes, options.files};
 }
 
 std::unique_ptr<PrioritizedDraws> DrawsOf(const AdvancedReplayBuffer::Options& options) {

@@ -75,6 +75,8 @@ class AdvancedReplayBuffer : public ComposedBuffer {
     // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity),
     // and capacity_rows is ignored.
     std::optional<int64_t> capacity_bytes;
+    // Where the rows lie, for data larger than memory; null: in memory. It belongs to one buffer.
+    std::shared_ptr<RowFiles> files;
     int64_t nstep = 1;
     double gamma = 0.99;                   // discount_factor of the config
     std::optional<int64_t> max_use;        // not set: no limit

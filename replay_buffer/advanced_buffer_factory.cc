@@ -85,6 +85,7 @@ class PriorityLimit : public IBuffer {
   absl::Status Close() override { return inner_->Close(); }
   int64_t count() const override { return inner_->count(); }
   int64_t push_count() const override { return inner_->push_count(); }
+  std::string lost_rows() const override { return inner_->lost_rows(); }
   StateSnapshot Snapshot() const override { return inner_->Snapshot(); }
   absl::Status LoadState(StateReader* reader) override { return inner_->LoadState(reader); }
 

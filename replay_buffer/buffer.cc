@@ -1,6 +1,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -70,6 +71,11 @@ class GuardedBuffer : public IBuffer {
   }
   absl::Status LoadState(StateReader* reader) override {
     return CallUser(kBuffer, [&] { return buffer_->LoadState(reader); });
+  }
+  std::string lost_rows() const override {
+    std::string result;
+    Guard([&] { result = buffer_->lost_rows(); });
+    return result;
   }
 
  private:

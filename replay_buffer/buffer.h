@@ -118,6 +118,9 @@ class IBuffer {
   //                        valid
   //   kFailedPrecondition  another version of this type saved the state
   virtual absl::Status LoadState(StateReader* reader) = 0;
+  // Says which rows the last LoadState() could not load, because the disk has lost them, and why; ""
+  // if there are none.
+  virtual std::string lost_rows() const { return ""; }
 };
 
 // The report of a buffer of items (data/items.h) about items that left it, so that its owner can

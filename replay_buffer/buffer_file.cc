@@ -112,6 +112,7 @@ absl::StatusOr<SegmentBatch> Read(StateReader* reader) {
   if (header.rows == 0) return absl::InvalidArgumentError("the replay buffer has no rows");
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RowStore> store,
                         RowStore::Load(&store_reader, {header.rows}));
+  DING_RETURN_IF_ERROR(store->lost().why);
   DING_ASSIGN_OR_RETURN(Order order, OrderByEpisode(*store));
   SegmentBatch episodes;
   DING_ASSIGN_OR_RETURN(episodes.rows, CopyRowsOf(*store, order));

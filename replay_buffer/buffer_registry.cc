@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 
@@ -40,6 +41,22 @@ std::shared_ptr<Made> ShareOrReport(absl::StatusOr<std::unique_ptr<Made>> made,
 }
 
 }  // namespace
+
+std::shared_ptr<RowFiles> ReadStorage(const BufferConfig& config, const ComponentDeps& deps,
+                                      absl::string_view name, std::vector<std::string>* problems) {
+  if (config.storage() != BufferConfig::DISK) {
+    if (config.has_path() && config.path() != BufferConfig().path()) {
+      problems->push_back(absl::StrCat("path is '", config.path(),
+                                       "', expected storage: DISK with it, which has files there"));
+    }
+    return nullptr;
+  }
+  absl::StatusOr<std::shared_ptr<RowFiles>> files =
+      RowFiles::Open(JoinPath(JoinPath(deps.exp_dir, config.path()), name));
+  if (files.ok()) return *std::move(files);
+  problems->push_back(absl::StrCat("path: ", files.status().message()));
+  return nullptr;
+}
 
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps) {

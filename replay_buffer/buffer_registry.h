@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/module.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/items.h"
@@ -23,6 +24,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 
 namespace ding {
 
@@ -81,6 +83,11 @@ std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
 std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems);
 
+// Opens the folder of a buffer with a disk tier. Null without one, or if there is a problem, which
+// is added.
+std::shared_ptr<RowFiles> ReadStorage(const BufferConfig& config, const ComponentDeps& deps,
+                                      absl::string_view name, std::vector<std::string>* problems);
+
 // Reads the settings that all types of buffer have under the same names from a config and the
 // component's dependencies. If the config sets no capacity, the capacity in `*options` stays. Adds
 // a sentence for each problem.
@@ -97,6 +104,7 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
   options->seed = deps.seed;
   if (!deps.name.empty()) options->name = deps.name;
   options->selector = ReadSelector(config, problems);
+  options->files = ReadStorage(config, deps, options->name, problems);
 }
 
 // Reads how draws go by priority from a message that has these settings.

@@ -109,6 +109,7 @@ absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems*
   }
   Contents& contents = made != nullptr ? *made : *contents_;
   RowStore& store = contents.source->store();
+  DING_RETURN_IF_ERROR(store.disk_status());
   DING_RETURN_IF_ERROR(store.CheckLayout(data, "rows"));
   DING_RETURN_IF_ERROR(contents.source->Check(data));
   const int64_t first_id = store.end_id();
@@ -255,6 +256,7 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
   source->Finish(facts, &*draw);
   const int64_t rows_each = static_cast<int64_t>(draw->ids().size()) / size;
   source->reader().Gather(&*draw);
+  DING_RETURN_IF_ERROR(source->store().disk_status());
   source->Edit(&*draw);
   const Batch batch = source->reader().Seal(&*draw);
   return kind_->draws_sequences() ? batch.AsSequences(rows_each) : batch;
@@ -278,6 +280,8 @@ void ComposedBuffer::Clear() {
     push_count_ = 0;
     selector_->Clear();
     if (remover_ != nullptr) remover_->Clear();
+    // What an earlier run has left in the folder is dropped, too.
+    if (options_.capacity.files != nullptr) options_.capacity.files->Resume();
     if (contents_ != nullptr) {
       contents_->source->store().Clear();
       contents_->source->Clear();
@@ -312,6 +316,11 @@ int64_t ComposedBuffer::RowsLocked() const {
 int64_t ComposedBuffer::count() const {
   MutexLock lock(&mutex_);
   return CountLocked();
+}
+
+std::string ComposedBuffer::lost_rows() const {
+  MutexLock lock(&mutex_);
+  return lost_rows_;
 }
 
 int64_t ComposedBuffer::push_count() const {
@@ -366,11 +375,33 @@ StateSnapshot ComposedBuffer::Snapshot() const {
   };
 }
 
-absl::Status ComposedBuffer::LoadState(StateReader* reader) {
-  return Annotate(LoadChecked(reader), options_.name);
+// Drops the rows whose files are missing or damaged, as a push that evicts them would.
+absl::StatusOr<std::string> ComposedBuffer::DropLost(Contents* contents,
+                                                     RemovedItems* removed) const {
+  RowStore& store = contents->source->store();
+  const LostRows& lost = store.lost();
+  if (lost.why.ok()) return "";
+  const int64_t rows = store.size();
+  DING_RETURN_IF_ERROR(store.EvictLost());
+  SegmentBatch nothing;
+  DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(store.spec(), 0));
+  nothing.rows = std::move(builder).Seal(0);
+  contents->source->Append(nothing, store.end_id());
+  if (contents->held != nullptr) {
+    contents->held->Append(nothing.rows, store.begin_id(), store.end_id(), removed);
+  }
+  return absl::StrCat("the oldest ", rows - store.size(), " of ", rows,
+                      " rows are lost: ", lost.why.message());
 }
 
-absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
+absl::Status ComposedBuffer::LoadState(StateReader* reader) {
+  RemovedItems removed;
+  absl::Status loaded = LoadChecked(reader, &removed);
+  if (loaded.ok()) loaded = Tell(removed);
+  return Annotate(loaded, options_.name);
+}
+
+absl::Status ComposedBuffer::LoadChecked(StateReader* reader, RemovedItems* removed) {
   DING_RETURN_IF_ERROR(kind_->CheckSaved(reader));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, options_.capacity));
   DING_ASSIGN_OR_RETURN(const std::function<void()> take_over, kind_->Read(reader));
@@ -380,6 +411,7 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));
   std::unique_ptr<Contents> loaded;
   const RowStore* rows = nullptr;
+  std::string lost;
   if (has_rows != 0) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
@@ -392,6 +424,9 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
     for (int64_t id = rows->begin_id(); loaded->held != nullptr && id < rows->end_id(); ++id) {
       if (loaded->source->IsRetired(id)) loaded->held->Remove(id, id + 1, &told_before);
     }
+    DING_ASSIGN_OR_RETURN(lost, DropLost(loaded.get(), removed));
+  } else if (options_.capacity.files != nullptr) {
+    options_.capacity.files->Resume();
   }
   DING_RETURN_IF_ERROR(CheckPushCount(push_count, rows));
   MutexLock lock(&mutex_);
@@ -410,6 +445,7 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
   }
   take_over();
   contents_ = std::move(loaded);
+  lost_rows_ = std::move(lost);
   push_count_ = push_count;
   rng_ = rng;
   monitor_.Loaded(RowsLocked());

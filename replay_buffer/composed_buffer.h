@@ -42,6 +42,7 @@
 #include "ding_worker/replay_buffer/selection/rate_limiter.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/storage/item_book.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/transition_reader.h"
 
@@ -61,6 +62,7 @@ class ComposedBuffer : public IBuffer {
   int64_t push_count() const override;
   StateSnapshot Snapshot() const override;
   absl::Status LoadState(StateReader* reader) override;
+  std::string lost_rows() const override;
 
  protected:
   struct Options {
@@ -108,7 +110,8 @@ class ComposedBuffer : public IBuffer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
                                       RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadChecked(StateReader* reader, RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> DropLost(Contents* contents, RemovedItems* removed) const;
   // Calls on_removed; an exception is an error.
   absl::Status Tell(const RemovedItems& removed) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckOpen() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -133,6 +136,7 @@ class ComposedBuffer : public IBuffer {
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string lost_rows_ ABSL_GUARDED_BY(mutex_);
   Rng rng_ ABSL_GUARDED_BY(mutex_);
   int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
   PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
@@ -149,6 +153,8 @@ struct RingOptions {
   // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity),
   // and capacity_rows is ignored.
   std::optional<int64_t> capacity_bytes;
+  // Where the rows lie, for data larger than memory; null: in memory. It belongs to one buffer.
+  std::shared_ptr<RowFiles> files;
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config
   uint64_t seed = 0;

@@ -13,7 +13,7 @@ namespace ding {
 namespace {
 
 RowCapacity CapacityOf(const HindsightReplayBuffer::Options& options) {
-  return {options.capacity_rows, options.capacity_bytes};
+  return {options.capacity_rows, options.capacity_bytes, /*owner_row_bytes=*/0, options.files};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace ding {
 namespace {
 
 RowCapacity CapacityOf(const NaiveReplayBuffer::Options& options) {
-  return {options.capacity_rows, options.capacity_bytes};
+  return {options.capacity_rows, options.capacity_bytes, /*owner_row_bytes=*/0, options.files};
 }
 
 absl::StatusOr<int64_t> WindowAt(const std::function<int64_t(int64_t)>& window_rows_at,

@@ -108,6 +108,7 @@ class ElasticReplayBuffer : public IBuffer {
   // The number of rows in the window.
   int64_t count() const override;
   int64_t push_count() const override;
+  std::string lost_rows() const override { return ring_->lost_rows(); }
   StateSnapshot Snapshot() const override;
   absl::Status LoadState(StateReader* reader) override;
 

@@ -6,11 +6,13 @@
 //   ...Counted           the same with statistics (to a NullSink)
 //   Sample/buffer/rows   uniform draw with next_obs from a buffer of that many rows
 //   SampleImages/rows    the same with 84 x 84 x 4 uint8, 10,000 rows
+//   SampleImagesOnDisk/rows   the same; the rows lie in files in $TMPDIR
 //   PushStacks/rows      one segment of stacks of four 84 x 84 frames, to the RowStore alone, which
 //                        says how many bytes it takes per row (bytes_per_row, 10,000 rows)
 //   SampleStacks/rows    uniform draw of such rows, whose frames are stored once; also by two
 //                        threads
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,12 +21,14 @@
 
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
 
 namespace ding {
@@ -93,8 +97,10 @@ void Advance(SegmentBatch* data) {
 }
 
 std::unique_ptr<NaiveReplayBuffer> MakeBuffer(int64_t capacity_rows,
-                                              std::shared_ptr<MetricSink> metrics = nullptr) {
+                                              std::shared_ptr<MetricSink> metrics = nullptr,
+                                              std::shared_ptr<RowFiles> files = nullptr) {
   NaiveReplayBuffer::Options options;
+  options.files = std::move(files);
   options.capacity_rows = capacity_rows;
   options.metrics = std::move(metrics);
   return NaiveReplayBuffer::Create(options).value();
@@ -133,8 +139,9 @@ void PushOneRowSegmentsCounted(benchmark::State& state) {
 }
 
 void SampleRows(benchmark::State& state, const FieldSpec& obs, int64_t capacity_rows, int64_t rows,
-                std::shared_ptr<MetricSink> metrics = nullptr) {
-  const auto buffer = MakeBuffer(capacity_rows, std::move(metrics));
+                std::shared_ptr<MetricSink> metrics = nullptr,
+                std::shared_ptr<RowFiles> files = nullptr) {
+  const auto buffer = MakeBuffer(capacity_rows, std::move(metrics), std::move(files));
   Fill(buffer.get(), obs, capacity_rows);
   for (auto _ : state) benchmark::DoNotOptimize(buffer->Sample(rows, 0).value());
   state.SetItemsProcessed(state.iterations() * rows);
@@ -148,6 +155,11 @@ void SampleCounted(benchmark::State& state) {
 }
 void SampleImages(benchmark::State& state) {
   SampleRows(state, Image(), kImageRows, state.range(0));
+}
+void SampleImagesOnDisk(benchmark::State& state) {
+  const char* const folder = std::getenv("TMPDIR");
+  auto files = RowFiles::Open(JoinPath(folder == nullptr ? "/tmp" : folder, "sample_images"));
+  SampleRows(state, Image(), kImageRows, state.range(0), /*metrics=*/nullptr, files.value());
 }
 
 void PushStacks(benchmark::State& state) {
@@ -184,6 +196,7 @@ BENCHMARK(PushOneRowSegmentsCounted);
 BENCHMARK(Sample)->ArgsProduct({{10000, kRows, 1000000, 10000000}, {64, 256}});
 BENCHMARK(SampleCounted)->Arg(64);
 BENCHMARK(SampleImages)->Arg(64);
+BENCHMARK(SampleImagesOnDisk)->Arg(64);
 BENCHMARK(PushStacks)->Arg(64);
 BENCHMARK(SampleStacks)->Arg(64);
 BENCHMARK(SampleStacks)->Arg(64)->Threads(2)->UseRealTime();

@@ -38,7 +38,8 @@ SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options
 RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
   return {options.capacity_rows, options.capacity_bytes,
           SequenceIndex::RowBytes(IndexOptions(options)) +
-              (options.priority.has_value() ? PriorityTable::kRowBytes : 0)};
+              (options.priority.has_value() ? PriorityTable::kRowBytes : 0),
+          options.files};
 }
 
 // Items that are limited by their bytes may be episodes of any length.

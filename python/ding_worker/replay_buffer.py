@@ -18,7 +18,7 @@ import warnings
 from ding_worker._extension import _core, config_text
 
 # Fields of BufferConfig; all other keys are fields of the params of a type.
-_COMMON = ("replay_buffer_size", "replay_buffer_bytes", "periodic_thruput_seconds", "nstep", "discount_factor", "selector")
+_COMMON = ("replay_buffer_size", "replay_buffer_bytes", "storage", "path", "periodic_thruput_seconds", "nstep", "discount_factor", "selector")
 # Keys of DI-engine that say what our buffers do anyway, with the values that say it.
 _HOLDS = {"deepcopy": (False, True), "enable_track_used_data": (False,), "cfg_type": None}
 

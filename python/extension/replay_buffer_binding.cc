@@ -367,6 +367,10 @@ class Buffer {
       if (status.ok()) status = buffer->SaveState(&keeper);
     }
     ThrowIfError(status);
+    const std::string lost = buffer->lost_rows();
+    if (!lost.empty() && PyErr_WarnEx(PyExc_UserWarning, lost.c_str(), 1) != 0) {
+      throw py::error_already_set();
+    }
     streams_.Clear();
     reading_.reset();
     ForgetBlocks();

@@ -182,6 +182,20 @@ void FrameStore::KeepOlderFrames(const ColumnsView& rows, int64_t first_id) {
   }
 }
 
+int64_t FrameStore::FirstWhole(int64_t id) const {
+  int64_t first = id;
+  for (int64_t row = id; row < rows_->end_id() && frames_per_row_ > 0; ++row) {
+    int64_t at = row;
+    for (int age = 1; age < frames_per_row_ && at >= id; ++age) {
+      const int32_t previous = rows_->PreviousOf(at);
+      if (previous < 0) break;
+      at -= previous;
+    }
+    if (at < id) first = row + 1;
+  }
+  return first;
+}
+
 absl::StatusOr<int32_t> FrameStore::AdoptPrevious(int32_t first_slot) {
   int32_t slots = first_slot;
   for (int64_t id = rows_->begin_id(); id < rows_->end_id(); ++id) {

@@ -97,6 +97,8 @@ class FrameStore {
 
   // For saving and loading.
   //
+  // The first id, not before `id`, from which on no row needs a frame of a row before `id`.
+  int64_t FirstWhole(int64_t id) const;
   // The address of a whole stack in a side slot: its frames one after the other, the oldest first.
   std::byte* SlotAt(const RowLocation& slot, const RowLayout::Stack& stack) const {
     return const_cast<std::byte*>(slot.at) + stack.side_offset;

@@ -24,13 +24,14 @@ size_t PlacesFor(int64_t capacity_rows, int block_shift) {
 
 }  // namespace
 
-LinkedRows::LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows)
+LinkedRows::LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows,
+                       std::shared_ptr<RowFiles> files)
     : spec_(std::move(rows)),
       obs_fields_(obs_fields),
       capacity_rows_(capacity_rows),
-      layout_(LayOutRows(*spec_, obs_fields, capacity_rows)),
+      layout_(LayOutRows(*spec_, obs_fields, capacity_rows, files != nullptr)),
       blocks_(PlacesFor(capacity_rows, layout_.block_shift)),
-      memory_(layout_.block_bytes, layout_.side_block_bytes, layout_.slot_shift),
+      memory_(layout_, std::move(files)),
       finder_(layout_, &memory_, blocks_.data(), static_cast<int64_t>(blocks_.size()) - 1),
       slots_at_(blocks_.size()) {}
 

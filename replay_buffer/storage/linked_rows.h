@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -41,6 +42,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
 
@@ -129,8 +131,10 @@ class RowFinder {
 
 class LinkedRows {
  public:
-  // The first `obs_fields` fields of `rows` are the observation. The first row's id is 0.
-  LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows);
+  // The first `obs_fields` fields of `rows` are the observation. The first row's id is 0. `files`
+  // is null without a disk tier.
+  LinkedRows(SpecPtr rows, int obs_fields, int64_t capacity_rows,
+             std::shared_ptr<RowFiles> files = nullptr);
 
   LinkedRows(const LinkedRows&) = delete;
   LinkedRows& operator=(const LinkedRows&) = delete;
@@ -220,6 +224,9 @@ class LinkedRows {
   // Adds `rows` rows, for which Reserve() has allocated blocks. The caller then fills their columns
   // and links.
   void AppendUnfilled(int64_t rows);
+  // The block of row `id`, and the number of its first row.
+  const std::byte* BlockOf(int64_t id) const { return finder_.BlockAt(id); }
+  int64_t rows_per_block() const { return int64_t{1} << layout_.block_shift; }
   // The number of rows with side slots in the block of row `id`.
   int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[finder_.PlaceOf(id)]; }
   // The open stream whose newest row is `id`, if there is one. The link of the row leads to a slot.

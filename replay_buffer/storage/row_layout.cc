@@ -10,18 +10,23 @@
 #include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 
 namespace ding {
 namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
+// A file for each megabyte would be too many files and mappings.
+constexpr int64_t kTargetFileBytes = int64_t{64} << 20;
 // A store of this many blocks wastes at most an eighth of its memory on partly filled blocks at its
 // ends.
 constexpr int64_t kMinBlocks = 8;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
-int64_t AlignUp(int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t AlignUp(int64_t size, int64_t alignment = kAlignment) {
+  return (size + alignment - 1) / alignment * alignment;
+}
 
 // The largest shift with 1 << shift <= value; value >= 1.
 int FloorLog2(int64_t value) {
@@ -30,9 +35,9 @@ int FloorLog2(int64_t value) {
   return shift;
 }
 
-// log2 of the rows of the largest block of about kTargetBlockBytes; a block has at least one row.
-int LargestShift(int64_t row_bytes) {
-  return FloorLog2(std::max<int64_t>(kTargetBlockBytes / std::max<int64_t>(row_bytes, 1), 1));
+// log2 of the rows of the largest block of about `target_bytes`; a block has at least one row.
+int LargestShift(int64_t row_bytes, int64_t target_bytes = kTargetBlockBytes) {
+  return FloorLog2(std::max<int64_t>(target_bytes / std::max<int64_t>(row_bytes, 1), 1));
 }
 
 bool IsStack(const FieldSpec& field) {
@@ -52,11 +57,12 @@ int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
   return bytes + (has_stacks ? kLinkBytes : 0);
 }
 
-int LargestBlockShift(const Spec& rows, int obs_fields) {
-  return LargestShift(StoredRowBytes(rows, obs_fields));
+int LargestBlockShift(const Spec& rows, int obs_fields, bool on_disk) {
+  return LargestShift(StoredRowBytes(rows, obs_fields),
+                      on_disk ? kTargetFileBytes : kTargetBlockBytes);
 }
 
-RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
+RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift, bool on_disk) {
   RowLayout layout;
   layout.offsets.resize(static_cast<size_t>(rows.size()));
   int64_t at = 0;
@@ -86,7 +92,9 @@ RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
   layout.block_shift = block_shift;
   layout.slot_shift = std::min(block_shift, LargestShift(layout.slot_bytes));
   layout.side_block_bytes = layout.slot_bytes << layout.slot_shift;
-  layout.links_offset = AlignUp(layout.row_bytes << block_shift);
+  layout.links_offset =
+      on_disk ? AlignUp(std::max<int64_t>(layout.row_bytes << block_shift, 1), RowFiles::kAlignment)
+              : AlignUp(layout.row_bytes << block_shift);
   layout.previous_offset = layout.links_offset + AlignUp(kLinkBytes << block_shift);
   layout.block_bytes =
       layout.previous_offset + (layout.stacks.empty() ? 0 : AlignUp(kLinkBytes << block_shift));
@@ -99,13 +107,13 @@ int64_t BlocksFor(int64_t capacity_rows, int block_shift) {
   return ((capacity_rows + (int64_t{1} << block_shift) - 2) >> block_shift) + 1 + kMaxSpareBlocks;
 }
 
-absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
+absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes, bool on_disk) {
   if (capacity_rows < 1 || capacity_rows > kMaxCapacityRows) {
     return absl::InvalidArgumentError(
         absl::StrCat("capacity of ", capacity_rows, " rows, expected 1 to ", kMaxCapacityRows));
   }
   const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
-  if (bytes < 1 << 20) return absl::OkStatus();  // It is not worth reading files.
+  if (on_disk || bytes < 1 << 20) return absl::OkStatus();  // It is not worth reading files.
   const auto memory = static_cast<double>(ReadProcessResources().memory_bytes);
   if (bytes <= memory) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -117,7 +125,7 @@ absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
 // The largest capacity that needs no more than capacity.bytes.
 absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCapacity& capacity) {
   const int64_t memory = ReadProcessResources().memory_bytes;
-  if (*capacity.bytes > memory) {
+  if (capacity.files == nullptr && *capacity.bytes > memory) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "capacity of %d bytes = %.1f GB is more than the memory of %.1f GB that this "
         "process may use, which the machine or its cgroup limits",
@@ -126,9 +134,10 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
   }
   // Blocks grow with the capacity up to a limit, so each block size is tried, the largest first,
   // with the capacities that use it.
-  const int largest = LargestBlockShift(rows, obs_fields);
+  const bool on_disk = capacity.files != nullptr;
+  const int largest = LargestBlockShift(rows, obs_fields, on_disk);
   for (int shift = largest; shift >= 0; --shift) {
-    const int64_t block_bytes = LayOut(rows, obs_fields, shift).block_bytes;
+    const int64_t block_bytes = LayOut(rows, obs_fields, shift, on_disk).block_bytes;
     const auto fits = [&](int64_t capacity_rows) {
       const int64_t owner_bytes = capacity_rows * capacity.owner_row_bytes;
       return BlocksFor(capacity_rows, shift) <= (*capacity.bytes - owner_bytes) / block_bytes;
@@ -146,7 +155,7 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
     }
     return low;
   }
-  const int64_t block_bytes = LayOut(rows, obs_fields, 0).block_bytes;
+  const int64_t block_bytes = LayOut(rows, obs_fields, 0, on_disk).block_bytes;
   return absl::InvalidArgumentError(absl::StrCat(
       "capacity of ", *capacity.bytes, " bytes holds no row: one takes ", BlocksFor(1, 0),
       " blocks (", kMaxSpareBlocks, " of them spare) of ", block_bytes, " bytes + ",
@@ -164,15 +173,17 @@ inline void CopyPieces(const std::byte* from, int64_t from_stride, std::byte* to
 
 }  // namespace
 
-RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows) {
+RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows, bool on_disk) {
   const int shift = FloorLog2(std::max<int64_t>(capacity_rows / kMinBlocks, 1));
-  return LayOut(rows, obs_fields, std::min(shift, LargestBlockShift(rows, obs_fields)));
+  const int largest = LargestBlockShift(rows, obs_fields, on_disk);
+  return LayOut(rows, obs_fields, std::min(shift, largest), on_disk);
 }
 
 absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
                                        const RowCapacity& capacity) {
   if (capacity.bytes.has_value()) return RowsWithin(rows, obs_fields, capacity);
-  DING_RETURN_IF_ERROR(CheckCapacity(capacity.rows, StoredRowBytes(rows, obs_fields)));
+  DING_RETURN_IF_ERROR(
+      CheckCapacity(capacity.rows, StoredRowBytes(rows, obs_fields), capacity.files != nullptr));
   return capacity.rows;
 }
 

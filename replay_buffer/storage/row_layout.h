@@ -1,7 +1,7 @@
 // The memory layout of a RowStore: where each field lies in a row and in a side slot, and how many
 // rows fit into a number of bytes.
 //
-//   block       | row | row | ...  | links | previous |
+//   block       | row | row | ...  | links | previous |      a disk tier has the rows in a file
 //   row         | obs fields | one frame of each stack | other fields |
 //   side block  | slot | slot | ...
 //   slot        | obs fields | whole stacks |
@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,8 @@
 #include "ding_worker/data/spec.h"
 
 namespace ding {
+
+class RowFiles;
 
 // Copies and compares single frames of a stack. The stack is a row of a field with a
 // FieldSpec::frame_stack_axis; a frame is a dense array:
@@ -78,6 +81,7 @@ struct RowCapacity {
   int64_t rows = 0;
   std::optional<int64_t> bytes = std::nullopt;  // if set, as many rows as fit; `rows` is ignored
   int64_t owner_row_bytes = 0;
+  std::shared_ptr<RowFiles> files = nullptr;  // where the rows lie; null: in memory
 };
 
 struct RowLayout {
@@ -102,12 +106,13 @@ struct RowLayout {
 };
 
 // Lays out rows whose first `obs_fields` fields are the observation, for a store of
-// `capacity_rows`.
-RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows);
+// `capacity_rows`. Blocks on disk are larger, and their rows are padded to RowFiles::kAlignment.
+RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows, bool on_disk);
 
 // Returns how many rows a store may hold.
 //   kInvalidArgument    the capacity is not 1 ... kMaxCapacityRows rows, or its bytes hold no row
-//   kResourceExhausted  the capacity exceeds this machine's memory; the message shows the sum
+//   kResourceExhausted  the capacity exceeds this machine's memory, without a disk tier; the message
+//                       shows the sum
 absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
                                        const RowCapacity& capacity);
 

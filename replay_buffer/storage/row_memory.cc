@@ -17,18 +17,25 @@ absl::Status OutOfMemory(int64_t blocks, int64_t bytes, absl::string_view what) 
 
 }  // namespace
 
-RowMemory::RowMemory(int64_t block_bytes, int64_t side_block_bytes, int slot_shift)
-    : block_bytes_(block_bytes),
-      side_block_bytes_(side_block_bytes),
-      slot_shift_(slot_shift),
-      slot_mask_((int64_t{1} << slot_shift) - 1),
-      slot_bytes_(side_block_bytes >> slot_shift) {
+RowMemory::RowMemory(const RowLayout& layout, std::shared_ptr<RowFiles> files)
+    : files_(std::move(files)),
+      file_bytes_(layout.links_offset),
+      block_bytes_(layout.block_bytes),
+      side_block_bytes_(layout.side_block_bytes),
+      slot_shift_(layout.slot_shift),
+      slot_mask_((int64_t{1} << layout.slot_shift) - 1),
+      slot_bytes_(layout.slot_bytes) {
   epochs_.emplace_back();
 }
 
 absl::Status RowMemory::AllocateBlocks(int64_t count) {
   for (; count > 0; --count) {
-    Block block = AllocateAligned(block_bytes_);
+    Block block;
+    if (files_ != nullptr) {
+      DING_ASSIGN_OR_RETURN(block, files_->New(file_sizes()));
+    } else {
+      block = AllocateAligned(block_bytes_);
+    }
     if (block == nullptr) return OutOfMemory(count, block_bytes_, "blocks");
     spare_blocks_.push_back(std::move(block));
   }
@@ -43,8 +50,16 @@ RowMemory::Block RowMemory::TakeBlock() {
   return block;
 }
 
+void RowMemory::AddLoaded(std::vector<Block> blocks) {
+  for (; !blocks.empty(); blocks.pop_back()) spare_blocks_.push_back(std::move(blocks.back()));
+}
+
 void RowMemory::RetireBlock(Block block) {
-  (NobodyReads() ? spare_blocks_ : epochs_.back().blocks).push_back(std::move(block));
+  if (NobodyReads()) {
+    FreeBlock(std::move(block));
+  } else {
+    epochs_.back().blocks.push_back(std::move(block));
+  }
   --blocks_in_use_;
 }
 
@@ -86,7 +101,7 @@ RowPin RowMemory::Pin() {
 void RowMemory::Reclaim() {
   while (epochs_.front().readers.load(std::memory_order_acquire) == 0) {
     Epoch& epoch = epochs_.front();
-    for (Block& block : epoch.blocks) spare_blocks_.push_back(std::move(block));
+    for (Block& block : epoch.blocks) FreeBlock(std::move(block));
     free_slots_.insert(free_slots_.end(), epoch.slots.begin(), epoch.slots.end());
     epoch.blocks.clear();
     epoch.slots.clear();

@@ -8,6 +8,9 @@
 // that was in use when the pin was taken keeps its bytes until the pin is released. A reader that
 // holds its pin for long makes the owner allocate more.
 //
+// With a disk tier the rows of a block lie in a file (RowFiles). It is written once: a block that is
+// reclaimed is dropped instead of being used again. Side blocks are memory.
+//
 // Memory is reserved before it is taken: an owner first reserves all that a change needs, so that
 // the change itself cannot fail.
 //
@@ -28,6 +31,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 
 namespace ding {
@@ -61,20 +65,22 @@ class RowMemory {
  public:
   using Block = std::shared_ptr<std::byte>;
 
-  // A side block has 2^slot_shift slots.
-  RowMemory(int64_t block_bytes, int64_t side_block_bytes, int slot_shift);
+  // `files` is null without a disk tier.
+  RowMemory(const RowLayout& layout, std::shared_ptr<RowFiles> files);
 
   RowMemory(const RowMemory&) = delete;
   RowMemory& operator=(const RowMemory&) = delete;
 
   // Allocates what `added` calls of TakeBlock() need after `released` calls of RetireBlock().
   absl::Status ReserveBlocks(int64_t added, int64_t released) {
-    const int64_t usable =
-        static_cast<int64_t>(spare_blocks_.size()) + (NobodyReads() ? released : 0);
+    const int64_t usable = static_cast<int64_t>(spare_blocks_.size()) +
+                           (files_ == nullptr && NobodyReads() ? released : 0);
     return added <= usable ? absl::OkStatus() : AllocateBlocks(added - usable);
   }
   // Returns a reserved block.
   Block TakeBlock();
+  // Adds blocks, made by files(), that the next calls of TakeBlock() return in this order.
+  void AddLoaded(std::vector<Block> blocks);
   void RetireBlock(Block block);
   // Frees the spare blocks beyond kMaxSpareBlocks.
   void TrimSpareBlocks() {
@@ -104,6 +110,11 @@ class RowMemory {
   // Slots are numbered from 0 to slots() - 1.
   int64_t slots() const { return static_cast<int64_t>(side_blocks_.size()) << slot_shift_; }
 
+  // Null without a disk tier.
+  RowFiles* files() const { return files_.get(); }
+  // What a block needs of files().
+  RowFiles::Sizes file_sizes() const { return {file_bytes_, block_bytes_}; }
+
   RowPin Pin();
   // Makes retired blocks and slots usable again if no reader can see them any more.
   void Reclaim();
@@ -120,11 +131,16 @@ class RowMemory {
   };
 
   absl::Status AllocateBlocks(int64_t count);
+  void FreeBlock(Block block) {
+    if (files_ == nullptr) spare_blocks_.push_back(std::move(block));
+  }
   absl::Status AllocateSlots(int64_t count);
   bool NobodyReads() const {
     return epochs_.size() == 1 && epochs_.back().readers.load(std::memory_order_acquire) == 0;
   }
 
+  const std::shared_ptr<RowFiles> files_;
+  const int64_t file_bytes_;
   const int64_t block_bytes_;
   const int64_t side_block_bytes_;
   const int slot_shift_;

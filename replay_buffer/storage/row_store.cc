@@ -8,7 +8,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/replay_buffer/storage/row_store_state.h"
 
 namespace ding {
 namespace {
@@ -24,12 +23,23 @@ inline void CopyRows(absl::Span<const RowLocation> rows, int64_t offset, int64_t
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
-                                                           const RowCapacity& capacity) {
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Make(SpecPtr rows, int obs_fields,
+                                                         const RowCapacity& capacity) {
   DING_CHECK(obs_fields >= 0 && obs_fields <= rows->size())
       << obs_fields << " observation fields of " << rows->size();
   DING_ASSIGN_OR_RETURN(const int64_t capacity_rows, RowsOfCapacity(*rows, obs_fields, capacity));
-  return std::unique_ptr<RowStore>(new RowStore(std::move(rows), obs_fields, capacity_rows));
+  return std::unique_ptr<RowStore>(
+      new RowStore(std::move(rows), obs_fields, capacity_rows, capacity.files));
+}
+
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
+                                                           const RowCapacity& capacity) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
+                        Make(std::move(rows), obs_fields, capacity));
+  if (capacity.files == nullptr) return store;
+  DING_RETURN_IF_ERROR(capacity.files->CheckNew());
+  DING_RETURN_IF_ERROR(capacity.files->CheckRoom(store->capacity_rows() * store->row_bytes()));
+  return store;
 }
 
 absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view where) const {
@@ -88,6 +98,16 @@ void RowStore::EvictBefore(int64_t id) {
   rows_.EvictBefore(id);
 }
 
+absl::Status RowStore::EvictLost() {
+  if (frames_per_row() > 0) {
+    frames_.Plan(SegmentBatch(), /*skipped=*/0, lost_.end);
+    DING_RETURN_IF_ERROR(rows_.Reserve(end_id(), /*rows=*/0, frames_.slots_planned()));
+    frames_.CutBefore(lost_.end);
+  }
+  rows_.EvictBefore(lost_.end);
+  return absl::OkStatus();
+}
+
 void RowStore::Clear() {
   if (frames_per_row() > 0) frames_.CutAll();
   rows_.EvictBefore(end_id());
@@ -116,8 +136,8 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
                                                          const RowCapacity& capacity) {
   DING_ASSIGN_OR_RETURN(const SavedRowsHeader header, ReadSavedRowsHeader(reader));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
-                        Create(header.spec, header.obs_fields, capacity));
-  DING_RETURN_IF_ERROR(LoadRows(header, reader, &store->rows_, &store->frames_));
+                        Make(header.spec, header.obs_fields, capacity));
+  DING_ASSIGN_OR_RETURN(store->lost_, LoadRows(header, reader, &store->rows_, &store->frames_));
   return store;
 }
 

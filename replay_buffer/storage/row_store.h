@@ -5,7 +5,7 @@
 //               │   rows and      blocks and side slots,
 //               │   their links   held back by pins
 //               └─ FrameStore     the frames of stacked observations
-//     saved and loaded by row_store_state
+//     saved and loaded by row_store_state; RowFiles keeps the rows of a disk tier
 //
 // Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The
 // observation after a row is the observation of its successor, the next row of its stream. While a
@@ -38,15 +38,18 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/storage/frame_store.h"
 #include "ding_worker/replay_buffer/storage/linked_rows.h"
+#include "ding_worker/replay_buffer/storage/row_files.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/row_memory.h"
+#include "ding_worker/replay_buffer/storage/row_store_state.h"
 
 namespace ding {
 
 class RowStore {
  public:
   // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
-  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity().
+  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity(), and with a
+  // disk tier those of RowFiles::CheckNew() and CheckRoom().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
                                                           const RowCapacity& capacity);
 
@@ -54,7 +57,8 @@ class RowStore {
   RowStore& operator=(const RowStore&) = delete;
 
   // Appends all rows, evicting the oldest. `data` has passed ValidateSegments() and CheckLayout().
-  //   kResourceExhausted  out of memory; nothing was appended or evicted
+  //   kResourceExhausted  out of memory, or the disk is full; nothing was appended or evicted
+  //   others              of RowFiles::New(); the same
   absl::Status Append(const SegmentBatch& data);
 
   // kInvalidArgument, naming the field, if the rows or final observations have other fields than
@@ -103,6 +107,12 @@ class RowStore {
   const std::byte* At(const RowLocation& location, int field) const {
     return rows_.At(location, field);
   }
+  // Whether ReadAhead() speeds up the gathering of rows: those of a disk tier, of a page or more.
+  bool reads_ahead() const {
+    return rows_.memory().files() != nullptr && row_bytes() >= kReadAheadBytes;
+  }
+  // Asks the disk for a pinned row.
+  void ReadAhead(const RowLocation& row) const { RowFiles::ReadAhead(row.at, row_bytes()); }
   // Copies field `field`, which is not a stack, of pinned rows to `to`, one after the other.
   void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
   // Does the same for a field that is a stack. `frames` has frames_per_row() locations for each
@@ -115,9 +125,21 @@ class RowStore {
   // give the same bytes. The snapshot holds a pin, so it must not outlive the store.
   StateSnapshot Snapshot();
   // Creates a store with the saved rows and ids. kInvalidArgument, with found and expected, for
-  // anything that a snapshot of a store of this capacity cannot have written.
+  // anything that a snapshot of a store of this capacity cannot have written. The rows may lie in
+  // the files of a disk tier, whether this store has one or not.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader,
                                                         const RowCapacity& capacity);
+  // What Load() could not read of files, and which rows are to be evicted for it.
+  const LostRows& lost() const { return lost_; }
+  // Evicts the rows before lost().end. kResourceExhausted: out of memory.
+  absl::Status EvictLost();
+
+  // An error once the disk tier has failed: rows that were read since are wrong. Callable without
+  // the lock.
+  absl::Status disk_status() const {
+    const RowFiles* const files = rows_.memory().files();
+    return files == nullptr ? absl::OkStatus() : files->status();
+  }
 
   // The number of streams whose newest row waits for a successor.
   int64_t open_streams() const { return rows_.open_streams(); }
@@ -125,11 +147,16 @@ class RowStore {
   int64_t allocated_bytes() const { return rows_.memory().allocated_bytes(); }
 
  private:
-  RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
-      : rows_(std::move(rows), obs_fields, capacity_rows), frames_(&rows_) {}
+  static constexpr int64_t kReadAheadBytes = 4096;
+
+  RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows, std::shared_ptr<RowFiles> files)
+      : rows_(std::move(rows), obs_fields, capacity_rows, std::move(files)), frames_(&rows_) {}
+  static absl::StatusOr<std::unique_ptr<RowStore>> Make(SpecPtr rows, int obs_fields,
+                                                        const RowCapacity& capacity);
 
   LinkedRows rows_;
   FrameStore frames_;
+  LostRows lost_;
 };
 
 }  // namespace ding

@@ -6,7 +6,8 @@
 //   links      int32[rows]                      see LinkedRows; slots are numbered in row order
 //   previous   int32[rows]                      see FrameStore; the same, only with stacks
 //   open_tails, open_streams, open_next_steps   int64[open streams]
-//   rows/<field>          [rows, ...]           only the newest frame of a stack
+//   rows/<field>          [rows, ...]           only the newest frame of a stack; not of a disk tier
+//   files/...                                   of a disk tier, see row_files_state.h
 //   final_obs/<field>     [links to slots, ...] all frames of a stack, the oldest first
 //   older_frames/<field>  [slots of previous, frames - 1, ...]; only for stacks
 //
@@ -30,10 +31,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/storage/frame_store.h"
 #include "ding_worker/replay_buffer/storage/linked_rows.h"
+#include "ding_worker/replay_buffer/storage/row_files_state.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 
 namespace ding {
 
@@ -50,10 +54,21 @@ struct SavedRowsHeader {
 absl::StatusOr<SavedRowsHeader> ReadSavedRowsHeader(StateReader* reader);
 
 // Loads into a new store that has this spec and room for the rows. After an error the store must
-// not be used.
-//   kResourceExhausted  out of memory
-absl::Status LoadRows(const SavedRowsHeader& header, StateReader* reader, LinkedRows* rows,
-                      FrameStore* frames);
+// not be used. Files are mapped if they lie in the folder of the store, and else copied.
+//   kResourceExhausted    out of memory
+//   kNotFound, kDataLoss  no row of the files is left
+absl::StatusOr<LostRows> LoadRows(const SavedRowsHeader& header, StateReader* reader,
+                                  LinkedRows* rows, FrameStore* frames);
+
+// The shapes of saved columns: [rows, frames, ...shape of a frame of the field]
+inline Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
+  return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
+}
+// and [count, ...shape of what a stored row has of the field].
+inline Shape RowsShape(const LinkedRows& rows, int field, int64_t count) {
+  const FieldSpec& column = rows.spec()->field(field);
+  return ColumnShape(count, rows.IsStack(field) ? FrameShape(column) : column.shape);
+}
 
 // Returns the elements of the saved tensor `name`, whatever its length.
 //   kInvalidArgument  its element type is not T

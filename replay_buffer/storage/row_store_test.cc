@@ -444,13 +444,22 @@ constexpr int64_t kBlockBytes = 256;
 constexpr int64_t kSideBlockBytes = 512;
 constexpr int kSlotShift = 2;  // Four slots per side block.
 
+RowLayout SmallLayout() {
+  RowLayout layout;
+  layout.block_bytes = kBlockBytes;
+  layout.side_block_bytes = kSideBlockBytes;
+  layout.slot_shift = kSlotShift;
+  layout.slot_bytes = kSideBlockBytes >> kSlotShift;
+  return layout;
+}
+
 int32_t NewSlot(RowMemory* memory) {
   EXPECT_THAT(memory->ReserveSlots(1), IsOk());
   return memory->TakeSlot();
 }
 
 TEST(RowMemory, ReserveAllocatesOnlyWhatIsMissing) {
-  RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
+  RowMemory memory(SmallLayout(), /*files=*/nullptr);
   EXPECT_EQ(memory.allocated_bytes(), 0);
   ASSERT_THAT(memory.ReserveBlocks(3, 0), IsOk());
   ASSERT_THAT(memory.ReserveBlocks(2, 0), IsOk());
@@ -468,7 +477,7 @@ TEST(RowMemory, ReserveAllocatesOnlyWhatIsMissing) {
 }
 
 TEST(RowMemory, SlotsDoNotOverlap) {
-  RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
+  RowMemory memory(SmallLayout(), /*files=*/nullptr);
   ASSERT_THAT(memory.TakeFirstSlots(6), IsOk());
   std::vector<const std::byte*> places;
   for (int32_t slot = 0; slot < 6; ++slot) places.push_back(memory.LocateSlot(slot).at);
@@ -484,7 +493,7 @@ TEST(RowMemory, SlotsDoNotOverlap) {
 }
 
 TEST(RowMemory, PinnedBlockIsNotReused) {
-  RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
+  RowMemory memory(SmallLayout(), /*files=*/nullptr);
   ASSERT_THAT(memory.ReserveBlocks(1, 0), IsOk());
   RowMemory::Block block = memory.TakeBlock();
   const std::byte* const first = block.get();
@@ -507,7 +516,7 @@ TEST(RowMemory, SlotsVisibleToAReaderAreNotReused) {
     RowPin pin;
     std::set<int32_t> sees;
   };
-  RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
+  RowMemory memory(SmallLayout(), /*files=*/nullptr);
   Rng rng(3, "row_memory_test");
   std::set<int32_t> in_use;
   std::vector<Reader> readers;

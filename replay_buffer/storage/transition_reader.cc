@@ -134,7 +134,17 @@ void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::
   }
 }
 
+// Asks the disk for all rows of a draw, so that it reads them side by side.
+void TransitionReader::ReadAhead(const TransitionDraw& draw) const {
+  for (const RowLocation& row : draw.rows_) store_->ReadAhead(row);
+  for (const RowLocation& next : draw.next_obs_) store_->ReadAhead(next);
+  for (const FrameLocation& frame : draw.frames_) {
+    if (frame.age == FrameLocation::kNewestOfRow) store_->ReadAhead(frame.at);
+  }
+}
+
 void TransitionReader::Gather(TransitionDraw* draw) const {
+  if (store_->reads_ahead() && !items_) ReadAhead(*draw);
   const MutableColumnsView to = draw->block_.view();
   // The columns are copied one after the other, so the rows are fetched together before.
   const int64_t last_byte = store_->row_bytes() - 1;

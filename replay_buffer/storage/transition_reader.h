@@ -112,6 +112,7 @@ class TransitionReader {
   TransitionReader(std::shared_ptr<RowStore> store, TransitionLayout layout, int64_t nstep,
                    double gamma);
 
+  void ReadAhead(const TransitionDraw& draw) const;
   void ResolveItems(TransitionDraw* draw) const;
   void ResolveOneStep(TransitionDraw* draw) const;
   void ResolveWindows(TransitionDraw* draw) const;

@@ -35,6 +35,10 @@ std::unique_ptr<IBuffer> Make(const std::string& type, const BufferSettings& set
   config.set_replay_buffer_size(settings.capacity_rows);
   config.set_nstep(settings.nstep);
   config.set_discount_factor(settings.gamma);
+  if (!settings.disk_folder.empty()) {
+    config.set_storage(BufferConfig::DISK);
+    config.set_path(settings.disk_folder);
+  }
   if (params != nullptr) config.mutable_params()->PackFrom(*params);
   ComponentDeps deps;
   deps.seed = settings.seed;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct BufferType {
   bool of_rows;
   // Whether a draw has priorities and Update() checks its argument.
   bool prioritized;
+
+  friend void PrintTo(const BufferType& type, std::ostream* out) { *out << type.name; }
 };
 
 const std::vector<BufferType>& BufferTypes();

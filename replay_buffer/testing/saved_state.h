@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "ding_worker/data/batch.h"
@@ -33,6 +34,7 @@ struct BufferSettings {
   double gamma = 0.9;
   uint64_t seed = 1;
   std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
+  std::string disk_folder;  // of a disk tier; "": in memory
 };
 
 // Makes an empty buffer.

@@ -150,10 +150,13 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   for (const auto& [name, buffer] : Buffers()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) {
       DING_RETURN_IF_ERROR(LoadComponent(checkpoint, name, buffer));
+      const std::string lost = buffer->lost_rows();
+      DING_LOG_IF(WARNING, !lost.empty()) << name << ": " << lost;
       continue;
     }
     DING_LOG(WARNING) << "the resume point is without " << name
                       << ": the run goes on inexactly, with an empty one";
+    buffer->Clear();
   }
   return absl::OkStatus();
 }

@@ -158,6 +158,14 @@ BufferConfig ItemBufferConfig(const BufferConfig& config) { return ItemsOrRows(c
 void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
                               std::vector<std::string>* problems) {
   BufferConfig buffer = config.policy().other().replay_buffer();
+  if (buffer.storage() != BufferConfig::MEMORY) {
+    problems->push_back(absl::StrCat(
+        kBuffer, ".storage is ", BufferConfig::Storage_Name(buffer.storage()), ", path '",
+        buffer.path(),
+        "', expected MEMORY: the rows of a parallel run lie in its store, and system.store_url "
+        "'file:/folder' keeps them on a disk"));
+    buffer.clear_storage();
+  }
   const absl::StatusOr<BufferDescriptor> type = get_buffer_cls(buffer);
   if (!type.ok()) return;  // The factory refuses an unknown type.
   if (type->items == nullptr) {
