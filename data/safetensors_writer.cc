@@ -18,6 +18,7 @@ namespace {
 // First pass: what will be written.
 class MeasuringWriter : public StateWriter {
  public:
+  bool needs_values() const override { return false; }
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override {
     if (name == kSafetensorsMetadataKey) {

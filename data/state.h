@@ -39,6 +39,9 @@ class StateWriter {
   virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                              absl::Span<const absl::string_view> parts) = 0;
 
+  // Whether the values matter. A writer that only measures says no: what takes time to compute may
+  // then be written as zeros.
+  virtual bool needs_values() const { return true; }
   // Calls `kept` once all that is written can be loaded, for instance when its file has its name: a
   // component then no longer needs what earlier states refer to. Never, if the state is not kept.
   virtual void WhenKept(std::function<void()> /*kept*/) {}
@@ -104,6 +107,7 @@ class ScopedStateWriter : public StateWriter {
   ScopedStateWriter(StateWriter* inner, absl::string_view scope);
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override;
+  bool needs_values() const override { return inner_->needs_values(); }
   void WhenKept(std::function<void()> kept) override { inner_->WhenKept(std::move(kept)); }
 
  private:

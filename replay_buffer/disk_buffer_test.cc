@@ -360,6 +360,31 @@ TEST(DiskBuffer, ADiskThatVanishesIsAnErrorNotACrash) {
   EXPECT_THAT(buffer->Snapshot()(&state), IsDataLoss("has failed"));
 }
 
+// A run asks for the size of a resume point between two rounds.
+TEST(DiskBuffer, MeasuringASaveDoesNotWriteFiles) {
+  class Counter : public StateWriter {
+   public:
+    bool needs_values() const override { return false; }
+    absl::Status Write(absl::string_view, DType, absl::Span<const int64_t>,
+                       absl::Span<const absl::string_view> parts) override {
+      for (const absl::string_view part : parts) bytes += static_cast<int64_t>(part.size());
+      return absl::OkStatus();
+    }
+    int64_t bytes = 0;
+  };
+  const std::string folder = FreshTestFolder();
+  const std::unique_ptr<IBuffer> buffer = NewOnDisk(folder);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(RowsOf(kDiskRows, &streams), 0), IsOk());
+  Counter counter;
+  ASSERT_THAT(buffer->SaveState(&counter), IsOk());
+  EXPECT_FALSE(PathExists(JoinPath(folder, "replay_buffer/saved")));
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : Saved(*buffer)) bytes += tensor.size_bytes();
+  EXPECT_TRUE(PathExists(JoinPath(folder, "replay_buffer/saved")));
+  EXPECT_EQ(counter.bytes, bytes);
+}
+
 TEST(DiskBuffer, ASaveOfADiskThatVanishedFails) {
   const std::string folder = FreshTestFolder();
   const std::unique_ptr<IBuffer> buffer = NewOnDisk(folder);

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,7 @@ struct sigaction action_before;
 // Puts memory of zeros in the place of a file that can no longer be read or written, and says so.
 // If the address is none of ours, it does what would have happened without this handler.
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  const int error = errno;
   const auto* const at = static_cast<const std::byte*>(info->si_addr);
   for (MappedRange* range = first_range.load(); range != nullptr; range = range->next) {
     std::byte* const begin = range->begin.load();
@@ -67,6 +69,7 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
       break;
     }
     range->failed.load()->store(true);
+    errno = error;
     return;
   }
   sigaction(signal, &action_before, nullptr);  // The instruction is repeated.
@@ -135,8 +138,10 @@ absl::StatusOr<std::shared_ptr<RowFiles>> RowFiles::Open(const std::string& fold
                                                       folder, "' and holds '", path,
                                                       "', expected a folder for each buffer"));
   }
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(folder, error).lexically_normal();
   std::shared_ptr<RowFiles> files(
-      new RowFiles(std::filesystem::absolute(folder).lexically_normal().string(), std::move(lock)));
+      new RowFiles(error ? folder : absolute.string(), std::move(lock)));
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   MutexLock hold(&files->mutex_);
   for (const std::string& name : names) {
@@ -348,8 +353,8 @@ void RowFiles::Keep(const Save& save) {
     named_.push_back({/*is_kept=*/true, save.numbers_});
     while (named_.size() > 2) named_.pop_front();
   }
-  // After an error the next save that is written tries again, and more files are kept until then.
-  if (!WriteSaved().ok()) return;
+  // After an error the file still names them, as those of a save that was begun.
+  WriteSaved().IgnoreError();
   MutexLock hold(&mutex_);
   RemoveUnused();
 }

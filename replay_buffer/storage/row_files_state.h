@@ -29,6 +29,7 @@ namespace ding {
 struct RowFilesSnapshot {
   std::shared_ptr<RowFiles> files;  // null: rows in memory
   std::shared_ptr<RowFiles::Save> save;
+  int64_t count = 0;  // of files
   int64_t rows_per_file = 0;
 
   absl::Status Write(StateWriter* writer) const;
