@@ -126,7 +126,12 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
   if (!params.priority() && !params.has_max_use()) {
     NaiveReplayBuffer::Options naive;
-    ReadCommonOptions(config, deps, &naive, &problems);
+    BufferConfig in_memory = config;
+    in_memory.clear_storage();
+    in_memory.clear_path();
+    ReadCommonOptions(in_memory, deps, &naive, &problems);
+    DING_RETURN_IF_ERROR(ProblemsToStatus(problems, options.name));
+    naive.files = options.files;  // The folder is open already.
     naive.on_removed = deps.on_removed;
     return NaiveReplayBuffer::Create(naive);
   }

@@ -425,8 +425,6 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader, RemovedItems* remo
       if (loaded->source->IsRetired(id)) loaded->held->Remove(id, id + 1, &told_before);
     }
     DING_ASSIGN_OR_RETURN(lost, DropLost(loaded.get(), removed));
-  } else if (options_.capacity.files != nullptr) {
-    options_.capacity.files->Resume();
   }
   DING_RETURN_IF_ERROR(CheckPushCount(push_count, rows));
   MutexLock lock(&mutex_);
@@ -443,6 +441,7 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader, RemovedItems* remo
     DING_RETURN_IF_ERROR(
         CallUser("the remover", [&] { return remover_->LoadState(&remover_reader); }));
   }
+  if (options_.capacity.files != nullptr) options_.capacity.files->Resume();
   take_over();
   contents_ = std::move(loaded);
   lost_rows_ = std::move(lost);

@@ -59,6 +59,7 @@ def begin(plan, members, rung):
         for name in os.listdir(points) if os.path.isdir(points) else []:
             if name.startswith("resume_"):
                 shutil.rmtree(os.path.join(points, name))
+        shutil.rmtree(os.path.join(folder(member, rung - 1), "rows"), ignore_errors=True)  # of a replay buffer on a disk
 
 
 def copy(source, target):

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -162,9 +163,16 @@ absl::Status RowFiles::ReadSaved() {
   for (const absl::string_view line : absl::StrSplit(content, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     std::set<int64_t> numbers;
+    bool is_valid = !words.empty() && (words[0] == kKept || words[0] == kBegun);
     for (size_t i = 1; i < words.size(); ++i) {
-      int64_t number;
-      if (absl::SimpleAtoi(words[i], &number)) numbers.insert(number);
+      int64_t number = -1;
+      is_valid = absl::SimpleAtoi(words[i], &number) && is_valid;
+      numbers.insert(number);
+    }
+    if (!is_valid) {
+      return absl::DataLossError(absl::StrCat("'", path, "' is damaged: '", absl::CHexEscape(line),
+                                              "', expected '", kKept, "' or '", kBegun,
+                                              "' and numbers of files"));
     }
     named_.push_back({words[0] == kKept, std::move(numbers)});
     must_resume_ = must_resume_ || (named_.back().is_kept && !present_.empty());
@@ -214,7 +222,7 @@ absl::Status RowFiles::CheckRoom(int64_t bytes) const {
   if (static_cast<double>(bytes) <= free) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrFormat("the rows of the whole capacity take %.1f MB, more than the %.1f MB that are "
-                      "free on the disk of '%s'",
+                      "free on the disk of '%s': expected a smaller capacity, or another path",
                       static_cast<double>(bytes) * 1e-6, free * 1e-6, folder_));
 }
 
@@ -296,10 +304,11 @@ void RowFiles::ReadAhead(const std::byte* at, int64_t bytes) {
 }
 
 void RowFiles::Drop(std::byte* block, const Sizes& sizes) {
-  RemoveRange(block);
-  munmap(block, static_cast<size_t>(sizes.block_bytes));
   MutexLock hold(&mutex_);
   mapped_.erase(block);
+  RemoveRange(block);
+  // From here on another block may get these addresses.
+  munmap(block, static_cast<size_t>(sizes.block_bytes));
   RemoveUnused();
 }
 
@@ -350,8 +359,15 @@ absl::StatusOr<std::vector<RowFiles::Saved>> RowFiles::Write(Save* save) {
 void RowFiles::Keep(const Save& save) {
   {
     MutexLock hold(&mutex_);
-    named_.push_back({/*is_kept=*/true, save.numbers_});
-    while (named_.size() > 2) named_.pop_front();
+    const bool again =
+        !named_.empty() && named_.back().is_kept && named_.back().numbers == save.numbers_;
+    if (!again) named_.push_back({/*is_kept=*/true, save.numbers_});
+    auto kept =
+        std::count_if(named_.begin(), named_.end(), [](const Named& n) { return n.is_kept; });
+    while (kept > kKeptSaves || (kept == kKeptSaves && !named_.front().is_kept)) {
+      if (named_.front().is_kept) --kept;
+      named_.pop_front();
+    }
   }
   // After an error the file still names them, as those of a save that was begun.
   WriteSaved().IgnoreError();
@@ -374,6 +390,7 @@ absl::StatusOr<RowFiles::Saved> RowFiles::Flush(const Part& part) {
     file.crc32c =
         Crc32c({rows + file.flushed, static_cast<size_t>(part.bytes - file.flushed)}, file.crc32c);
     if (msync(const_cast<std::byte*>(part.block), static_cast<size_t>(part.bytes), MS_SYNC) != 0) {
+      failed_ = true;  // The system reports it once, and may drop the pages.
       return ErrnoStatus(errno, absl::StrCat("cannot flush '", PathOf(file.number), "'"));
     }
     file.flushed = part.bytes;

@@ -2,11 +2,11 @@
 // keeps in memory what was used last, and reads the rest again when a row of it is drawn.
 //
 //     <folder>/lock      held by the RowFiles that uses the folder
-//     <folder>/saved     the files that saves name: a line for each of the last two that were kept,
+//     <folder>/saved     the files that saves name: a line for each of the last saves that were kept,
 //                        and for those that may still be
-//     <folder>/17.rows   the rows of a block, as RowLayout lays them out; no number is used again
+//     <folder>/17.rows   the rows of a block, as RowLayout lays them out
 //
-//     New(), Load() ──► a block ──► dropped ──► held back by the last two saves that were kept, and
+//     New(), Load() ──► a block ──► dropped ──► held back by the last kKeptSaves that were kept, and
 //                                               by saves that may still be ──► removed
 //
 // A row is written once and never changes. So a save names files and their checksums instead of
@@ -52,6 +52,9 @@ class RowFiles : public std::enable_shared_from_this<RowFiles> {
   };
   static constexpr int64_t kAlignment = int64_t{64} << 10;  // at least a page of any machine
 
+  // One more than the resume points of a run, since a resumed run soon saves the first one again.
+  static constexpr int64_t kKeptSaves = 3;
+
   // A file as a save names it. The checksum is of its first `bytes`.
   struct Saved {
     int64_t number;
@@ -91,7 +94,7 @@ class RowFiles : public std::enable_shared_from_this<RowFiles> {
   absl::StatusOr<Block> Load(const Saved& saved, const Sizes& sizes);
 
   // Begins a save of blocks that New() and Load() have made. It holds back their files while it
-  // exists, and after Keep() until two later ones are kept.
+  // exists, and after Keep() until kKeptSaves later ones are kept.
   std::shared_ptr<Save> BeginSave(std::vector<Part> parts);
   // Flushes the files to the disk and returns their names. Called again, it returns the same.
   absl::StatusOr<std::vector<Saved>> Write(Save* save);
@@ -139,7 +142,7 @@ class RowFiles : public std::enable_shared_from_this<RowFiles> {
   std::set<int64_t> present_ ABSL_GUARDED_BY(mutex_);  // the numbers of the files in the folder
   absl::flat_hash_map<const std::byte*, File> mapped_ ABSL_GUARDED_BY(mutex_);  // by block
   std::vector<std::weak_ptr<const Save>> saves_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Named> named_ ABSL_GUARDED_BY(mutex_);  // by the last two saves that were kept
+  std::deque<Named> named_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 
 // Reads the first saved.bytes of a file in `folder`. Returns the errors of RowFiles::Load().

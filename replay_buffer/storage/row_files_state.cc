@@ -87,22 +87,27 @@ absl::StatusOr<std::optional<SavedRowFiles>> SavedRowFiles::Read(StateReader* re
   return saved;
 }
 
-// The folder may have been moved since, and the blocks of this store may have other sizes.
-bool SavedRowFiles::CanMap() const {
+// Reads a file. The run folder may have been moved or copied since, so the folder of this store
+// comes first; the checksum tells whether it is the file that was saved.
+absl::StatusOr<std::string> SavedRowFiles::ReadFile(size_t index) const {
   const RowFiles* const own = rows_->memory().files();
-  return own != nullptr && rows_per_file_ == rows_->rows_per_block() &&
-         (folder_ == own->folder() || !IsDirectory(folder_));
+  if (own == nullptr) return ReadRowFile(folder_, files_[index]);
+  absl::StatusOr<std::string> rows = ReadRowFile(own->folder(), files_[index]);
+  if (rows.ok() || folder_ == own->folder()) return rows;
+  absl::StatusOr<std::string> elsewhere = ReadRowFile(folder_, files_[index]);
+  return elsewhere.ok() ? std::move(elsewhere) : std::move(rows);
 }
 
 absl::Status SavedRowFiles::Map() {
-  is_mapped_ = CanMap();
+  RowFiles* const own = rows_->memory().files();
+  is_mapped_ = own != nullptr && rows_per_file_ == rows_->rows_per_block();
   if (!is_mapped_) return absl::OkStatus();
   std::vector<RowFiles::Block> blocks;
   for (size_t i = 0; i < files_.size(); ++i) {
     absl::StatusOr<RowFiles::Block> block = MapFile(i);
     if (!block.ok()) {
-      NoteLost(i, block.status());
-      block = rows_->memory().files()->New(rows_->memory().file_sizes());
+      DING_RETURN_IF_ERROR(NoteLost(i, block.status()));
+      block = own->New(rows_->memory().file_sizes());
       DING_RETURN_IF_ERROR(block.status());
     }
     blocks.push_back(*std::move(block));
@@ -113,22 +118,24 @@ absl::Status SavedRowFiles::Map() {
 
 absl::StatusOr<RowFiles::Block> SavedRowFiles::MapFile(size_t index) {
   RowFiles* const own = rows_->memory().files();
-  const RowFiles::Saved& file = files_[index];
   const RowFiles::Sizes sizes = rows_->memory().file_sizes();
-  if (file.bytes == rows_per_file_ * rows_->layout().row_bytes) return own->Load(file, sizes);
-  // The last file goes on in a copy: what was saved does not change.
-  DING_ASSIGN_OR_RETURN(const std::string rows, ReadRowFile(own->folder(), file));
+  // The last file goes on in a copy, if it is not full: what was saved does not change.
+  if (files_[index].bytes == rows_per_file_ * rows_->layout().row_bytes) {
+    absl::StatusOr<RowFiles::Block> block = own->Load(files_[index], sizes);
+    if (block.ok() || folder_ == own->folder()) return block;
+  }
+  DING_ASSIGN_OR_RETURN(const std::string rows, ReadFile(index));
   DING_ASSIGN_OR_RETURN(RowFiles::Block block, own->New(sizes));
   std::copy_n(rows.data(), rows.size(), reinterpret_cast<char*>(block.get()));
   return block;
 }
 
-void SavedRowFiles::Copy() {
-  if (is_mapped_) return;
+absl::Status SavedRowFiles::Copy() {
+  if (is_mapped_) return absl::OkStatus();
   const int64_t row_bytes = rows_->layout().row_bytes;
   for (size_t i = 0; i < files_.size(); ++i) {
-    const absl::StatusOr<std::string> read = ReadRowFile(folder_, files_[i]);
-    if (!read.ok()) NoteLost(i, read.status());
+    const absl::StatusOr<std::string> read = ReadFile(i);
+    if (!read.ok()) DING_RETURN_IF_ERROR(NoteLost(i, read.status()));
     const int64_t file_begin = first_row_ + static_cast<int64_t>(i) * rows_per_file_;
     const int64_t begin = std::max(file_begin, rows_->begin_id());
     const int64_t end = std::min(file_begin + rows_per_file_, rows_->end_id());
@@ -141,11 +148,16 @@ void SavedRowFiles::Copy() {
       }
     });
   }
+  return absl::OkStatus();
 }
 
-void SavedRowFiles::NoteLost(size_t index, const absl::Status& why) {
+// Notes that a file is missing or damaged. Another error, such as a folder that must not be read,
+// may pass: it is returned.
+absl::Status SavedRowFiles::NoteLost(size_t index, const absl::Status& why) {
+  if (!absl::IsNotFound(why) && !absl::IsDataLoss(why)) return why;
   lost_.end = first_row_ + (static_cast<int64_t>(index) + 1) * rows_per_file_;
   lost_.why.Update(why);
+  return absl::OkStatus();
 }
 
 }  // namespace ding

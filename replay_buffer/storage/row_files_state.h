@@ -51,19 +51,20 @@ class SavedRowFiles {
   static absl::StatusOr<std::optional<SavedRowFiles>> Read(StateReader* reader, int64_t begin_id,
                                                            int64_t size, LinkedRows* rows);
 
-  // Maps the files, for the blocks that `rows` reserves next, if they lie in the folder of its disk
-  // tier. Returns the errors of RowFiles::New().
+  // With a disk tier whose files have as many rows: maps the files that lie in its folder, copies
+  // the others there, and adds both for the blocks that `rows` reserves next. Returns the errors of
+  // RowFiles::New(), and those of reading a file that are no loss of it.
   absl::Status Map();
-  // Copies the rows into the blocks of `rows`, if Map() has not mapped them.
-  void Copy();
+  // Without: copies the rows into the blocks of `rows`. Returns the latter errors.
+  absl::Status Copy();
 
   const LostRows& lost() const { return lost_; }
 
  private:
   explicit SavedRowFiles(LinkedRows* rows) : rows_(rows) {}
-  bool CanMap() const;
+  absl::StatusOr<std::string> ReadFile(size_t index) const;
   absl::StatusOr<RowFiles::Block> MapFile(size_t index);
-  void NoteLost(size_t index, const absl::Status& why);
+  absl::Status NoteLost(size_t index, const absl::Status& why);
 
   LinkedRows* rows_;
   std::string folder_;

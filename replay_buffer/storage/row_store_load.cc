@@ -61,7 +61,6 @@ absl::StatusOr<LostRows> RowsLoader::Load(const SavedRowsHeader& header) {
                         SavedRowFiles::Read(reader_, header.begin_id, header.rows, rows_));
   // This check comes before memory is reserved for rows as long as the spec says.
   DING_RETURN_IF_ERROR(CheckRows(header.rows, files.has_value()));
-  if (RowFiles* const own = rows_->memory().files(); own != nullptr) own->Resume();
   if (files.has_value()) DING_RETURN_IF_ERROR(files->Map());
   if (header.rows > 0) {
     DING_RETURN_IF_ERROR(rows_->Reserve(header.begin_id, header.rows, /*slots=*/0));
@@ -77,7 +76,7 @@ absl::StatusOr<LostRows> RowsLoader::Load(const SavedRowsHeader& header) {
   DING_RETURN_IF_ERROR(CheckSlots(slots, all_slots - slots));
   DING_RETURN_IF_ERROR(rows_->TakeFirstSlots(all_slots));
   if (files.has_value()) {
-    files->Copy();
+    DING_RETURN_IF_ERROR(files->Copy());
   } else {
     DING_RETURN_IF_ERROR(LoadColumns());
   }
@@ -89,7 +88,8 @@ absl::StatusOr<LostRows> RowsLoader::Load(const SavedRowsHeader& header) {
   lost = files->lost();
   lost.end = frames_->FirstWhole(lost.end);
   if (lost.end < rows_->end_id()) return lost;
-  return absl::Status(lost.why.code(), absl::StrCat(lost.why.message(), "; no row would be left"));
+  return absl::Status(lost.why.code(), absl::StrCat(lost.why.message(),
+                                                    "; no row would be left: load an older save"));
 }
 
 absl::Status RowsLoader::CheckRows(int64_t rows, bool in_files) const {

@@ -75,7 +75,8 @@ struct SavedRows {
     for (const Column& column : columns) {
       DING_RETURN_IF_ERROR(column.Write(writer, &copied));
     }
-    return absl::OkStatus();
+    // Frames may have been read from files.
+    return files.files == nullptr ? absl::OkStatus() : files.files->status();
   }
 };
 
