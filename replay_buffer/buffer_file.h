@@ -4,7 +4,8 @@
 //
 // Files are safetensors: Python can read them, and nothing in them is executed. Only valid rows are
 // written, as a stream, followed by a checksum of everything, so that a file that was cut off or
-// altered is refused.
+// altered is refused. For a buffer whose rows lie in files (RingOptions::files), the file names these
+// instead of holding the rows.
 //
 // Threads: thread-safe. Rows that are pushed while a buffer is saved are not in the file.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_

@@ -187,7 +187,9 @@ TEST_P(DiskBufferTest, ThreadsPushDrawAndSave) {
   });
   while (pushes) {
     const absl::StatusOr<Batch> batch = buffer->Sample(50, 0, ManyRows());
-    if (batch.ok() && GetParam().of_rows) EXPECT_THAT(CheckRows(*batch), IsOk());
+    if (batch.ok() && GetParam().of_rows) {
+      EXPECT_THAT(CheckRows(*batch), IsOk());
+    }
   }
   pusher.join();
   saver.join();
