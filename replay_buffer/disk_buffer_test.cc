@@ -297,8 +297,8 @@ TEST(DiskBuffer, SavesThatFailReleaseNoFile) {
   EXPECT_LE(RowFilesIn(folder).size(), 4 * 10);
 }
 
-// The two saves have files in common: one has rows of both, and the checksum of the second goes on
-// from that of the first.
+// Both saves name the same first file. The second has more of its rows, and continues the checksum
+// of the first.
 TEST(DiskBuffer, BothOfTheLastTwoSavesCanBeLoaded) {
   const std::string folder = FreshTestFolder();
   std::unique_ptr<IBuffer> buffer = NewOnDisk(folder);

@@ -369,7 +369,7 @@ void RowFiles::Keep(const Save& save) {
       named_.pop_front();
     }
   }
-  // After an error the file still names them, as those of a save that was begun.
+  // If this fails, the old list stays. It has the files of this save in a line "begun".
   WriteSaved().IgnoreError();
   MutexLock hold(&mutex_);
   RemoveUnused();

@@ -82,7 +82,8 @@ class RowFiles : public std::enable_shared_from_this<RowFiles> {
   // kFailedPrecondition if a save that was kept names files of the folder, and Resume() was not
   // called: new rows would take their place.
   absl::Status CheckNew() const;
-  // Says that the rows of the folder are those of a state that is loaded.
+  // Says that a state was loaded, or that the rows of an earlier run are given up: CheckNew() then
+  // succeeds.
   void Resume();
 
   // Makes a file of zeros and maps it, with memory behind it.

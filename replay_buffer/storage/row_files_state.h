@@ -51,11 +51,11 @@ class SavedRowFiles {
   static absl::StatusOr<std::optional<SavedRowFiles>> Read(StateReader* reader, int64_t begin_id,
                                                            int64_t size, LinkedRows* rows);
 
-  // With a disk tier whose files have as many rows: maps the files that lie in its folder, copies
-  // the others there, and adds both for the blocks that `rows` reserves next. Returns the errors of
-  // RowFiles::New(), and those of reading a file that are no loss of it.
+  // For a store with a disk tier whose files have as many rows: maps the files that lie in its
+  // folder, and copies the others there. `rows` takes these blocks when it next reserves some.
+  // Returns the errors of RowFiles::New(), and errors of reading other than kNotFound and kDataLoss.
   absl::Status Map();
-  // Without: copies the rows into the blocks of `rows`. Returns the latter errors.
+  // For all other stores: copies the rows into the blocks of `rows`. Returns errors like these.
   absl::Status Copy();
 
   const LostRows& lost() const { return lost_; }

@@ -48,8 +48,8 @@ namespace ding {
 class RowStore {
  public:
   // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
-  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity(), and with a
-  // disk tier those of RowFiles::CheckNew() and CheckRoom().
+  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity(). With a disk
+  // tier it also returns the errors of RowFiles::CheckNew() and RowFiles::CheckRoom().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
                                                           const RowCapacity& capacity);
 
@@ -58,7 +58,7 @@ class RowStore {
 
   // Appends all rows, evicting the oldest. `data` has passed ValidateSegments() and CheckLayout().
   //   kResourceExhausted  out of memory, or the disk is full; nothing was appended or evicted
-  //   others              of RowFiles::New(); the same
+  //   other errors of RowFiles::New(); nothing was appended or evicted
   absl::Status Append(const SegmentBatch& data);
 
   // kInvalidArgument, naming the field, if the rows or final observations have other fields than
@@ -107,7 +107,7 @@ class RowStore {
   const std::byte* At(const RowLocation& location, int field) const {
     return rows_.At(location, field);
   }
-  // Whether ReadAhead() speeds up the gathering of rows: those of a disk tier, of a page or more.
+  // Whether ReadAhead() is worth its calls: the store has a disk tier, and a row fills a page.
   bool reads_ahead() const {
     return rows_.memory().files() != nullptr && row_bytes() >= kReadAheadBytes;
   }
@@ -129,7 +129,7 @@ class RowStore {
   // the files of a disk tier, whether this store has one or not.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader,
                                                         const RowCapacity& capacity);
-  // What Load() could not read of files, and which rows are to be evicted for it.
+  // The rows that Load() could not read from files. EvictLost() must be called before they are used.
   const LostRows& lost() const { return lost_; }
   // Evicts the rows before lost().end. kResourceExhausted: out of memory.
   absl::Status EvictLost();
