@@ -138,6 +138,19 @@ absl::Status SafetensorsReader::Read(absl::string_view name,
   return absl::OkStatus();
 }
 
+absl::Status SafetensorsReader::ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                                             absl::FunctionRef<void(absl::string_view)> take) {
+  DING_ASSIGN_OR_RETURN(const Entry* const entry, Find(name));
+  std::string memory(static_cast<size_t>(std::min(piece_bytes, entry->size)), '\0');
+  for (int64_t at = 0; at < entry->size; at += piece_bytes) {
+    const auto size = static_cast<size_t>(std::min(piece_bytes, entry->size - at));
+    const absl::Span<char> piece = absl::MakeSpan(memory).first(size);
+    DING_RETURN_IF_ERROR(file_->ReadAt(entry->begin + at, piece));
+    take(absl::string_view(piece.data(), size));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> SafetensorsReader::Names() const { return names_; }
 
 }  // namespace ding

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -87,6 +88,8 @@ class SafetensorsReader : public StateReader {
 
   absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
+  absl::Status ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                            absl::FunctionRef<void(absl::string_view)> take) override;
   // The names of the tensors, in the order of the header.
   std::vector<std::string> Names() const override;
 

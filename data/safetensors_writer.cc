@@ -18,7 +18,7 @@ namespace {
 // First pass: what will be written.
 class MeasuringWriter : public StateWriter {
  public:
-  bool needs_values() const override { return false; }
+  bool needs_values(DType /*dtype*/) const override { return false; }
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override {
     if (name == kSafetensorsMetadataKey) {
@@ -86,22 +86,30 @@ class DataWriter : public StateWriter {
              ChecksummedFile* file, std::vector<std::function<void()>>* when_kept)
       : entries_(*entries), element_size_(element_size), file_(*file), when_kept_(*when_kept) {}
 
+  bool needs_values(DType dtype) const override { return SizeOf(dtype) == element_size_; }
   void WhenKept(std::function<void()> kept) override { when_kept_.push_back(std::move(kept)); }
 
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override {
-    if (next_ == entries_.size()) return Changed(name, "was not there");
-    const SafetensorsEntry& entry = entries_[next_++];
-    size_t given = 0;
-    for (const absl::string_view part : parts) given += part.size();
-    if (name != entry.name || dtype != entry.dtype || shape != absl::MakeConstSpan(entry.shape) ||
-        given != static_cast<size_t>(entry.end - entry.begin)) {
-      return Changed(name, absl::StrCat("was '", entry.name, "', ", DTypeName(entry.dtype),
-                                        ShapeString(entry.shape)));
-    }
-    if (SizeOf(dtype) != element_size_) return absl::OkStatus();
+    int64_t given = 0;
+    for (const absl::string_view part : parts) given += static_cast<int64_t>(part.size());
+    DING_RETURN_IF_ERROR(Expect(name, dtype, shape, given));
+    if (!needs_values(dtype)) return absl::OkStatus();
     for (const absl::string_view part : parts) DING_RETURN_IF_ERROR(file_.Append(part));
     return absl::OkStatus();
+  }
+
+  absl::Status WriteInPieces(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                             Pieces pieces) override {
+    const int64_t size = NumElements(shape) * SizeOf(dtype);
+    DING_RETURN_IF_ERROR(Expect(name, dtype, shape, size));
+    if (!needs_values(dtype)) return absl::OkStatus();
+    int64_t left = size;
+    DING_RETURN_IF_ERROR(pieces([&](absl::string_view piece) {
+      left -= static_cast<int64_t>(piece.size());
+      return left < 0 ? absl::OkStatus() : file_.Append(piece);
+    }));
+    return left == 0 ? absl::OkStatus() : Changed(name, absl::StrCat("lacks ", left, " bytes"));
   }
 
   absl::Status Finish() const {
@@ -110,6 +118,18 @@ class DataWriter : public StateWriter {
   }
 
  private:
+  // Takes the next tensor for written.
+  absl::Status Expect(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                      int64_t given) {
+    if (next_ == entries_.size()) return Changed(name, "was not there");
+    const SafetensorsEntry& entry = entries_[next_++];
+    if (name == entry.name && dtype == entry.dtype && shape == absl::MakeConstSpan(entry.shape) &&
+        given == entry.end - entry.begin) {
+      return absl::OkStatus();
+    }
+    return Changed(name, absl::StrCat("was '", entry.name, "', ", DTypeName(entry.dtype),
+                                      ShapeString(entry.shape)));
+  }
   absl::Status Changed(absl::string_view name, absl::string_view how) const {
     return absl::FailedPreconditionError(
         absl::StrCat("the state changed while it was being saved: '", name, "' ", how));

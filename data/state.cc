@@ -19,6 +19,26 @@ absl::string_view BytesOf(const T& value) {
 
 }  // namespace
 
+absl::Status StateWriter::WriteInPieces(absl::string_view name, DType dtype,
+                                        absl::Span<const int64_t> shape, Pieces pieces) {
+  std::string bytes;
+  if (needs_values(dtype)) {
+    DING_RETURN_IF_ERROR(pieces([&bytes](absl::string_view piece) {
+      absl::StrAppend(&bytes, piece);
+      return absl::OkStatus();
+    }));
+    return Write(name, dtype, shape, {bytes});
+  }
+  // As many zeros, most of them the same ones.
+  constexpr int64_t kZeros = 1 << 16;
+  bytes.resize(kZeros);
+  std::vector<absl::string_view> parts;
+  for (int64_t left = NumElements(shape) * SizeOf(dtype); left > 0; left -= kZeros) {
+    parts.push_back(absl::string_view(bytes).substr(0, static_cast<size_t>(left)));
+  }
+  return Write(name, dtype, shape, parts);
+}
+
 absl::Status StateWriter::WriteTensor(absl::string_view name, const Tensor& tensor) {
   return Write(name, tensor.dtype(), tensor.shape(), {tensor.bytes()});
 }
@@ -47,6 +67,17 @@ absl::Status StateReader::CheckInfo(absl::string_view name, DType dtype,
   return absl::InvalidArgumentError(absl::StrCat(
       "saved '", name, "' is ", DTypeName(info.dtype), ShapeString(info.shape), ", expected ",
       num_elements, " element", num_elements == 1 ? "" : "s", " of ", DTypeName(dtype)));
+}
+
+absl::Status StateReader::ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                                       absl::FunctionRef<void(absl::string_view)> take) {
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, Info(name));
+  std::string bytes(static_cast<size_t>(NumElements(info.shape) * SizeOf(info.dtype)), '\0');
+  DING_RETURN_IF_ERROR(Read(name, {absl::MakeSpan(bytes)}));
+  for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(piece_bytes)) {
+    take(absl::string_view(bytes).substr(at, static_cast<size_t>(piece_bytes)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> StateReader::ReadTensor(absl::string_view name) {
@@ -118,6 +149,11 @@ absl::Status ScopedStateWriter::Write(absl::string_view name, DType dtype,
   return inner_->Write(absl::StrCat(prefix_, name), dtype, shape, parts);
 }
 
+absl::Status ScopedStateWriter::WriteInPieces(absl::string_view name, DType dtype,
+                                              absl::Span<const int64_t> shape, Pieces pieces) {
+  return inner_->WriteInPieces(absl::StrCat(prefix_, name), dtype, shape, pieces);
+}
+
 ScopedStateReader::ScopedStateReader(StateReader* inner, absl::string_view scope)
     : inner_(inner), prefix_(absl::StrCat(scope, "/")) {}
 
@@ -128,6 +164,11 @@ absl::StatusOr<TensorInfo> ScopedStateReader::Info(absl::string_view name) const
 absl::Status ScopedStateReader::Read(absl::string_view name,
                                      absl::Span<const absl::Span<char>> parts) {
   return inner_->Read(absl::StrCat(prefix_, name), parts);
+}
+
+absl::Status ScopedStateReader::ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                                             absl::FunctionRef<void(absl::string_view)> take) {
+  return inner_->ReadInPieces(absl::StrCat(prefix_, name), piece_bytes, take);
 }
 
 std::vector<std::string> ScopedStateReader::Names() const {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -39,9 +40,16 @@ class StateWriter {
   virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                              absl::Span<const absl::string_view> parts) = 0;
 
-  // Whether the values matter. A writer that only measures says no: what takes time to compute may
-  // then be written as zeros.
-  virtual bool needs_values() const { return true; }
+  // Writes a tensor that is computed piece by piece: `pieces` passes one after the other to its
+  // argument. Here they are copied, and written as one; a writer of a file copies nothing.
+  using Pieces =
+      absl::FunctionRef<absl::Status(absl::FunctionRef<absl::Status(absl::string_view)>)>;
+  virtual absl::Status WriteInPieces(absl::string_view name, DType dtype,
+                                     absl::Span<const int64_t> shape, Pieces pieces);
+
+  // Whether the values of tensors of this type matter. A writer that only measures, or writes those
+  // of another type, says no: what takes time to compute may then be written as any values.
+  virtual bool needs_values(DType /*dtype*/) const { return true; }
   // Calls `kept` once all that is written can be loaded, for instance when its file has its name: a
   // component then no longer needs what earlier states refer to. Never, if the state is not kept.
   virtual void WhenKept(std::function<void()> /*kept*/) {}
@@ -75,6 +83,10 @@ class StateReader {
   virtual absl::StatusOr<TensorInfo> Info(absl::string_view name) const = 0;
   // Reads the bytes of a tensor into consecutive `parts`, whose sizes must add up to its size.
   virtual absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) = 0;
+  // Calls `take` with the bytes of a tensor, `piece_bytes` at a time; the last piece may be shorter.
+  // Here all of them are read first; a reader of a file holds one piece.
+  virtual absl::Status ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                                    absl::FunctionRef<void(absl::string_view)> take);
   // Returns the names in the order in which they were written.
   virtual std::vector<std::string> Names() const = 0;
 
@@ -107,7 +119,9 @@ class ScopedStateWriter : public StateWriter {
   ScopedStateWriter(StateWriter* inner, absl::string_view scope);
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override;
-  bool needs_values() const override { return inner_->needs_values(); }
+  absl::Status WriteInPieces(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                             Pieces pieces) override;
+  bool needs_values(DType dtype) const override { return inner_->needs_values(dtype); }
   void WhenKept(std::function<void()> kept) override { inner_->WhenKept(std::move(kept)); }
 
  private:
@@ -120,6 +134,8 @@ class ScopedStateReader : public StateReader {
   ScopedStateReader(StateReader* inner, absl::string_view scope);
   absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
+  absl::Status ReadInPieces(absl::string_view name, int64_t piece_bytes,
+                            absl::FunctionRef<void(absl::string_view)> take) override;
   // Returns the names in this scope, without the name of the scope.
   std::vector<std::string> Names() const override;
 

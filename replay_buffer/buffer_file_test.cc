@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
@@ -13,6 +15,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -52,6 +55,52 @@ TEST(BufferFile, SavesAndLoadsRows) {
   EXPECT_EQ(loaded->push_count(), 100);
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, loaded->Sample(64, 0));
   EXPECT_THAT(reference.Check(batch), IsOk());
+}
+
+// Narrow columns are copied in pieces of at most 128 KB.
+TEST(BufferFile, ColumnsOfManyPiecesAreSavedAndLoaded) {
+  constexpr int64_t kRows = 100000;
+  constexpr int64_t kWidth = 16;
+  const FieldSpec obs = Box("obs", {kWidth});
+  BatchBuilder rows = *BatchBuilder::Create(
+      *MakeSpec({obs, Discrete("action", kRows), Scalar("flag", DType::kUint8),
+                 Scalar("reward", DType::kFloat32)}),
+      kRows);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t i = 0; i < kWidth; ++i) {
+      rows.column<float>(0)[kWidth * row + i] = static_cast<float>(kWidth * row + i);
+    }
+    rows.column<int64_t>(1)[row] = row;
+    rows.column<uint8_t>(2)[row] = static_cast<uint8_t>(row % 251);
+    rows.column<float>(3)[row] = static_cast<float>(-row);
+  }
+  SegmentBatch push;
+  push.rows = std::move(rows).Seal(kRows);
+  push.final_obs = BatchBuilder::Create(*MakeSpec({obs}), 1).value().Seal(1);
+  push.segments = {{0, 0, 0, kRows, SegmentEnd::kCut}};
+  const std::unique_ptr<IBuffer> buffer = Make(kRows);
+  ASSERT_THAT(buffer->Push(push, 0), IsOk());
+  ASSERT_THAT(SaveData(*buffer, PathOf("many")), IsOk());
+  const std::unique_ptr<IBuffer> loaded = Make(kRows);
+  ASSERT_THAT(LoadData(loaded.get(), PathOf("many")), IsOk());
+  ASSERT_THAT(SaveData(*loaded, PathOf("again")), IsOk());
+  for (const char* file : {"many", "again"}) {
+    DING_ASSERT_OK_AND_ASSIGN(const auto reader, SafetensorsReader::Open(PathOf(file)));
+    for (int field = 0; field < push.rows.spec().size(); ++field) {
+      const std::string& name = push.rows.spec().field(field).name;
+      std::string saved;
+      for (const std::string& found : reader->Names()) {
+        if (absl::EndsWith(found, "rows/" + name)) saved = found;
+      }
+      DING_ASSERT_OK_AND_ASSIGN(const Tensor tensor, reader->ReadTensor(saved));
+      EXPECT_TRUE(BitwiseEqual(tensor, push.rows.tensor(field))) << file << " " << name;
+    }
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const Batch drawn, loaded->Sample(1000, 0));
+  for (int64_t row = 0; row < drawn.rows(); ++row) {
+    EXPECT_EQ(drawn.column<float>("obs")[kWidth * row],
+              static_cast<float>(kWidth * drawn.column<int64_t>("action")[row]));
+  }
 }
 
 TEST(BufferFile, RefusedFilesLeaveTheBufferUnchanged) {

@@ -402,7 +402,7 @@ TEST(DiskBuffer, ADiskThatVanishesIsAnErrorNotACrash) {
 TEST(DiskBuffer, MeasuringASaveDoesNotWriteFiles) {
   class Counter : public StateWriter {
    public:
-    bool needs_values() const override { return false; }
+    bool needs_values(DType /*dtype*/) const override { return false; }
     absl::Status Write(absl::string_view, DType, absl::Span<const int64_t>,
                        absl::Span<const absl::string_view> parts) override {
       for (const absl::string_view part : parts) bytes += static_cast<int64_t>(part.size());

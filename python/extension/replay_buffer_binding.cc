@@ -60,7 +60,7 @@ class MaybeReleaseGil {
 // Keeps the spec of the rows from a state that is written.
 class SpecKeeper : public StateWriter {
  public:
-  bool needs_values() const override { return false; }
+  bool needs_values(DType /*dtype*/) const override { return false; }
   absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                      absl::Span<const absl::string_view> parts) override {
     const absl::string_view last = name.substr(name.rfind('/') + 1);

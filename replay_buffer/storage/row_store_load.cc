@@ -19,8 +19,6 @@ namespace {
 // The largest id that is accepted: no run reaches it, and it is far from overflow.
 constexpr int64_t kMaxId = (int64_t{1} << 60) - 1;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
-// Columns of fields with more bytes are not copied: each value is worth a part of its own.
-constexpr int64_t kNarrowBytes = 256;
 
 template <typename T>
 absl::Span<char> WritableAt(T* data, int64_t bytes) {
@@ -136,22 +134,27 @@ absl::Status RowsLoader::ReadNumbers(absl::string_view name, int32_t* (LinkedRow
 absl::Status RowsLoader::LoadColumns() {
   for (int field = 0; field < rows_->spec()->size(); ++field) {
     const int64_t bytes = rows_->layout().stored_bytes[field];
-    const bool narrow = bytes <= kNarrowBytes;
-    std::string copied(narrow ? static_cast<size_t>(rows_->size() * bytes) : 0, 0);
-    std::vector<absl::Span<char>> parts;
-    if (narrow) parts.push_back(absl::MakeSpan(copied));
-    for (int64_t id = rows_->begin_id(); !narrow && id < rows_->end_id(); ++id) {
-      parts.push_back(WritableAt(rows_->MutableAt(rows_->Locate(id), field), bytes));
+    const std::string name = absl::StrCat("rows/", rows_->spec()->field(field).name);
+    int64_t id = rows_->begin_id();
+    if (bytes > kNarrowBytes) {
+      std::vector<absl::Span<char>> parts;
+      for (; id < rows_->end_id(); ++id) {
+        parts.push_back(WritableAt(rows_->MutableAt(rows_->Locate(id), field), bytes));
+      }
+      DING_RETURN_IF_ERROR(reader_->Read(name, parts));
+      continue;
     }
-    DING_RETURN_IF_ERROR(
-        reader_->Read(absl::StrCat("rows/", rows_->spec()->field(field).name), parts));
-    const auto* from = reinterpret_cast<const std::byte*>(copied.data());
-    rows_->ForEachPiece(rows_->begin_id(), rows_->end_id(), [&](int64_t first, int64_t rows) {
-      if (!narrow) return;
-      CopyStrided(from, bytes, rows_->MutableAt(rows_->Locate(first), field),
-                  rows_->layout().row_bytes, bytes, rows);
-      from += rows * bytes;
-    });
+    const auto copy = [&](absl::string_view piece) {
+      const auto* from = reinterpret_cast<const std::byte*>(piece.data());
+      const int64_t end = id + static_cast<int64_t>(piece.size()) / bytes;
+      rows_->ForEachPiece(id, end, [&](int64_t first, int64_t rows) {
+        CopyStrided(from, bytes, rows_->MutableAt(rows_->Locate(first), field),
+                    rows_->layout().row_bytes, bytes, rows);
+        from += rows * bytes;
+      });
+      id = end;
+    };
+    DING_RETURN_IF_ERROR(reader_->ReadInPieces(name, kPieceBytes / bytes * bytes, copy));
   }
   return absl::OkStatus();
 }

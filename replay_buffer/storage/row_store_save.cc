@@ -18,8 +18,6 @@ namespace ding {
 namespace {
 
 constexpr int64_t kLinkBytes = sizeof(int32_t);
-// Columns of fields with more bytes are not copied: each value is worth a part of its own.
-constexpr int64_t kNarrowBytes = 256;
 
 template <typename T>
 absl::string_view BytesAt(const T* data, int64_t bytes) {
@@ -41,8 +39,7 @@ struct SavedRows {
     int64_t field_bytes = -1;
     int64_t row_bytes = 0;
 
-    // `copied` is memory for a column of narrow values, which a later column uses again.
-    absl::Status Write(StateWriter* writer, std::vector<std::byte>* copied) const;
+    absl::Status Write(StateWriter* writer) const;
   };
 
   RowPin pin;
@@ -71,25 +68,20 @@ struct SavedRows {
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
     if (files.files != nullptr) DING_RETURN_IF_ERROR(files.Write(writer));
-    std::vector<std::byte> copied;
-    for (const Column& column : columns) {
-      DING_RETURN_IF_ERROR(column.Write(writer, &copied));
-    }
+    for (const Column& column : columns) DING_RETURN_IF_ERROR(column.Write(writer));
     // Frames may have been read from files.
     return files.files == nullptr ? absl::OkStatus() : files.files->status();
   }
 };
 
-absl::Status SavedRows::Column::Write(StateWriter* writer, std::vector<std::byte>* copied) const {
+absl::Status SavedRows::Column::Write(StateWriter* writer) const {
   if (field_bytes < 0) return writer->Write(name, dtype, shape, parts);
   const auto rows_in = [this](absl::string_view part) {
     return (static_cast<int64_t>(part.size()) - field_bytes) / row_bytes + 1;
   };
-  int64_t rows = 0;
-  for (const absl::string_view part : parts) rows += rows_in(part);
   if (field_bytes > kNarrowBytes) {
     std::vector<absl::string_view> values;
-    values.reserve(static_cast<size_t>(rows));
+    values.reserve(static_cast<size_t>(shape[0]));
     for (const absl::string_view part : parts) {
       for (int64_t row = 0; row < rows_in(part); ++row) {
         values.push_back(part.substr(row * row_bytes, field_bytes));
@@ -97,16 +89,20 @@ absl::Status SavedRows::Column::Write(StateWriter* writer, std::vector<std::byte
     }
     return writer->Write(name, dtype, shape, values);
   }
-  if (static_cast<int64_t>(copied->size()) < rows * field_bytes) {
-    copied->resize(static_cast<size_t>(rows * field_bytes));
-  }
-  std::byte* to = copied->data();
-  for (const absl::string_view part : parts) {
-    CopyStrided(reinterpret_cast<const std::byte*>(part.data()), row_bytes, to, field_bytes,
-                field_bytes, rows_in(part));
-    to += rows_in(part) * field_bytes;
-  }
-  return writer->Write(name, dtype, shape, {BytesAt(copied->data(), rows * field_bytes)});
+  return writer->WriteInPieces(name, dtype, shape, [&](auto write) {
+    const int64_t at_once = kPieceBytes / field_bytes;
+    std::vector<std::byte> piece(static_cast<size_t>(at_once * field_bytes));
+    for (const absl::string_view part : parts) {
+      const auto* const from = reinterpret_cast<const std::byte*>(part.data());
+      for (int64_t row = 0; row < rows_in(part); row += at_once) {
+        const int64_t rows = std::min(at_once, rows_in(part) - row);
+        CopyStrided(from + row * row_bytes, row_bytes, piece.data(), field_bytes, field_bytes,
+                    rows);
+        DING_RETURN_IF_ERROR(write(BytesAt(piece.data(), rows * field_bytes)));
+      }
+    }
+    return absl::OkStatus();
+  });
 }
 
 // Fills a SavedRows from the parts of a store.

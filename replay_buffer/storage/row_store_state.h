@@ -41,6 +41,11 @@
 
 namespace ding {
 
+// Columns of fields with more bytes are not copied: each value is worth a part of its own.
+inline constexpr int64_t kNarrowBytes = 256;
+// Others are copied in pieces of at most so many bytes, which fit into a cache.
+inline constexpr int64_t kPieceBytes = 1 << 17;
+
 // Takes a snapshot of `rows` and of `frames`, which holds the frames of these rows.
 StateSnapshot SnapshotRows(LinkedRows* rows, const FrameStore& frames);
 

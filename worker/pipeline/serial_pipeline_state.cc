@@ -36,7 +36,7 @@ constexpr char kHasNewRowsField[] = "has_new_rows";
 // Adds up the bytes that it is given.
 class ByteCounter : public StateWriter {
  public:
-  bool needs_values() const override { return false; }
+  bool needs_values(DType /*dtype*/) const override { return false; }
   absl::Status Write(absl::string_view, DType, absl::Span<const int64_t>,
                      absl::Span<const absl::string_view> parts) override {
     for (const absl::string_view part : parts) bytes_ += static_cast<int64_t>(part.size());
