@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<Segment>> LoadSegments(StateReader* reader) {
   return segments;
 }
 
-absl::StatusOr<EpisodeSet> Load(StateReader* reader) {
+absl::StatusOr<EpisodeIndex> LoadIndex(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const std::string type, reader->ReadString("type"));
   if (type != kType) {
     return absl::InvalidArgumentError(
@@ -94,22 +94,44 @@ absl::StatusOr<EpisodeSet> Load(StateReader* reader) {
     return absl::FailedPreconditionError(
         absl::StrCat("it has version ", version, ", this program reads version ", kVersion));
   }
-  EpisodeSet set;
-  DING_ASSIGN_OR_RETURN(set.env, reader->ReadString("env"));
-  DING_ASSIGN_OR_RETURN(const SpecPtr rows, LoadSpec("rows_spec", reader));
-  DING_ASSIGN_OR_RETURN(const SpecPtr final_obs, LoadSpec("final_obs_spec", reader));
-  DING_ASSIGN_OR_RETURN(set.episodes.segments, LoadSegments(reader));
-  const auto episodes = static_cast<int64_t>(set.episodes.segments.size());
-  const int64_t row_count =
-      episodes == 0 ? 0 : set.episodes.segments.back().begin + set.episodes.segments.back().length;
-  DING_ASSIGN_OR_RETURN(set.episodes.rows, LoadRows(rows, row_count, "rows/", reader));
-  DING_ASSIGN_OR_RETURN(set.episodes.final_obs,
-                        LoadRows(final_obs, episodes, "final_obs/", reader));
-  DING_RETURN_IF_ERROR(ValidateEpisodes(set.episodes));
+  EpisodeIndex index;
+  DING_ASSIGN_OR_RETURN(index.env, reader->ReadString("env"));
+  DING_ASSIGN_OR_RETURN(index.rows, LoadSpec("rows_spec", reader));
+  DING_ASSIGN_OR_RETURN(index.final_obs, LoadSpec("final_obs_spec", reader));
+  DING_ASSIGN_OR_RETURN(index.segments, LoadSegments(reader));
+  if (index.segments.empty()) {
+    return absl::InvalidArgumentError("there are no episodes, expected at least one");
+  }
   DING_RETURN_IF_ERROR(reader->Read(
       kSafetensorsChecksum,
-      {absl::Span<char>(reinterpret_cast<char*>(&set.checksum), sizeof(set.checksum))}));
+      {absl::Span<char>(reinterpret_cast<char*>(&index.checksum), sizeof(index.checksum))}));
+  return index;
+}
+
+absl::StatusOr<EpisodeSet> Load(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(EpisodeIndex index, LoadIndex(reader));
+  EpisodeSet set;
+  set.env = std::move(index.env);
+  set.checksum = index.checksum;
+  set.episodes.segments = std::move(index.segments);
+  const Segment& last = set.episodes.segments.back();
+  DING_ASSIGN_OR_RETURN(set.episodes.rows,
+                        LoadRows(index.rows, last.begin + last.length, "rows/", reader));
+  DING_ASSIGN_OR_RETURN(set.episodes.final_obs,
+                        LoadRows(index.final_obs, last.stream + 1, "final_obs/", reader));
+  DING_RETURN_IF_ERROR(ValidateEpisodes(set.episodes));
   return set;
+}
+
+// `read` is what was read of the file at `path`, or the reason why it cannot be read.
+template <typename T>
+absl::StatusOr<T> OfEpisodes(const std::string& path, absl::StatusOr<T> read) {
+  if (read.ok()) return read;
+  // The file is there; what it lacks makes it the file of something else.
+  const absl::Status status = absl::IsNotFound(read.status())
+                                  ? absl::InvalidArgumentError(read.status().message())
+                                  : read.status();
+  return Annotate(status, absl::StrCat("'", path, "' is not a file of episodes"));
 }
 
 }  // namespace
@@ -138,13 +160,13 @@ absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set) {
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
                         SafetensorsReader::OpenSelfChecked(path));
-  absl::StatusOr<EpisodeSet> set = Load(reader.get());
-  if (set.ok()) return set;
-  // The file is there; what it lacks makes it the file of something else.
-  const absl::Status status = absl::IsNotFound(set.status())
-                                  ? absl::InvalidArgumentError(set.status().message())
-                                  : set.status();
-  return Annotate(status, absl::StrCat("'", path, "' is not a file of episodes"));
+  return OfEpisodes(path, Load(reader.get()));
+}
+
+absl::StatusOr<EpisodeIndex> ReadEpisodeIndex(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
+                        SafetensorsReader::Open(path));
+  return OfEpisodes(path, LoadIndex(reader.get()));
 }
 
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes) {

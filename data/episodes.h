@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 
@@ -54,6 +55,19 @@ absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 //   kFailedPrecondition  a later version wrote the file
 //   kInvalidArgument     the file is intact, but is not a file of episodes, or has no episodes
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path);
+
+// All of a file of episodes but its rows.
+struct EpisodeIndex {
+  std::string env;
+  SpecPtr rows;
+  SpecPtr final_obs;
+  std::vector<Segment> segments;
+  uint32_t checksum = 0;
+};
+
+// Reads the index of a file of WriteEpisodes(), in a time that does not depend on its rows. Returns
+// the errors of ReadEpisodes(). A file that was altered may go unseen until ReadEpisodes() reads it.
+absl::StatusOr<EpisodeIndex> ReadEpisodeIndex(const std::string& path);
 
 // Returns the return of each episode: the sum of its rewards, over all components of column
 // "reward" [N] or [N, R]. kNotFound if there is no such column.

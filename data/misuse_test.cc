@@ -226,20 +226,23 @@ TEST(DataMisuse, Items_RowsThatOverflow_AreRefused) {
 
 TEST(DataMisuse, ShuffledEpochs_BatchOfAnySize_HasAtMostAllRows) {
   for (const int64_t size : {int64_t{0}, int64_t{-1}, kMin}) {
-    EXPECT_THAT(ShuffledEpochs::Create(Rows(RowSpec(), 4), size, 1), IsInvalid());
+    EXPECT_THAT(ShuffledEpochs::Create(OnePart(Rows(RowSpec(), 4)), size, 1), IsInvalid());
   }
-  DING_ASSERT_OK_AND_ASSIGN(const auto epochs, ShuffledEpochs::Create(Rows(RowSpec(), 4), kMax, 1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto epochs,
+                            ShuffledEpochs::Create(OnePart(Rows(RowSpec(), 4)), kMax, 1));
   epochs->SkipTo(kMax);
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, epochs->Next());
   EXPECT_EQ(batch.rows(), 4);
 }
 
 TEST(DataMisuse, SavedNumbers_NearTheEndsOfTheType_AreRefusedOrWork) {
-  DING_ASSERT_OK_AND_ASSIGN(const auto saver, ShuffledEpochs::Create(Rows(RowSpec(), 4), 3, 1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto saver,
+                            ShuffledEpochs::Create(OnePart(Rows(RowSpec(), 4)), 3, 1));
   StateDict saved;
   ASSERT_THAT(saver->SaveState(&saved), IsOk());
   ForEachExtremeNumber(saved, [](StateDict* damaged) {
-    DING_ASSERT_OK_AND_ASSIGN(const auto epochs, ShuffledEpochs::Create(Rows(RowSpec(), 4), 3, 1));
+    DING_ASSERT_OK_AND_ASSIGN(const auto epochs,
+                              ShuffledEpochs::Create(OnePart(Rows(RowSpec(), 4)), 3, 1));
     EXPECT_THAT(epochs->LoadState(damaged), IsInvalid());
     for (int i = 0; i < 3; ++i) EXPECT_THAT(epochs->Next(), IsOk());
   });

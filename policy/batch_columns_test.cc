@@ -149,7 +149,7 @@ TEST(ObservationNormalizer, UsesTheStatisticsOfTheLastRowsOnly) {
   DING_ASSERT_OK_AND_ASSIGN(ColumnsView out, normalizer.Normalize(Rows().view(), &memory));
   EXPECT_THAT(out.column<float>(0), ElementsAre(1, 10, 3, 10)) << "only clipped";
   for (int repetition = 0; repetition < 2; ++repetition) {
-    normalizer.Set(Rows().Slice(0, 1 + repetition).view());
+    ASSERT_THAT(normalizer.Set(OnePart(Rows().Slice(0, 1 + repetition))), IsOk());
   }
   DING_ASSERT_OK_AND_ASSIGN(out, normalizer.Normalize(Rows().view(), &memory));
   EXPECT_THAT(out.column<float>(0), ElementsAre(FloatNear(-1, 1e-5), FloatNear(-1, 1e-5),
@@ -159,7 +159,7 @@ TEST(ObservationNormalizer, UsesTheStatisticsOfTheLastRowsOnly) {
 
 TEST(ObservationNormalizer, AddsRowsAndNormalizesInPlace) {
   DING_ASSERT_OK_AND_ASSIGN(auto at_once, ObservationNormalizer::Create(Place(), 10));
-  at_once.Set(Rows().view());
+  ASSERT_THAT(at_once.Set(OnePart(Rows())), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(auto step_by_step, ObservationNormalizer::Create(Place(), 10));
   step_by_step.Update(Rows().Slice(0, 1).view());
   step_by_step.Update(Rows().Slice(1, 1).view());
@@ -180,7 +180,7 @@ TEST(ObservationNormalizer, AddsRowsAndNormalizesInPlace) {
 
 TEST(ObservationNormalizer, ContinuesFromItsSavedState) {
   DING_ASSERT_OK_AND_ASSIGN(auto saved, ObservationNormalizer::Create(Place(), 10));
-  saved.Set(Rows().view());
+  ASSERT_THAT(saved.Set(OnePart(Rows())), IsOk());
   StateDict state;
   ASSERT_THAT(saved.SaveState(&state), IsOk());
   EXPECT_THAT(state.Names(), testing::Contains("model/statistics/obs/goal/mean"));

@@ -43,9 +43,14 @@ ObservationNormalizer::ObservationNormalizer(SpecPtr observation, double clip)
   }
 }
 
-void ObservationNormalizer::Set(const ColumnsView& rows) {
+absl::Status ObservationNormalizer::Set(const RowParts& rows) {
   for (RunningNormalizer& field : fields_) field = RunningNormalizer(field.width(), clip_);
-  Update(rows);
+  for (size_t part = 0; part < rows.rows.size(); ++part) {
+    if (rows.rows[part] == 0) continue;
+    DING_ASSIGN_OR_RETURN(const Batch loaded, rows.load(static_cast<int64_t>(part)));
+    Update(loaded.view());
+  }
+  return absl::OkStatus();
 }
 
 void ObservationNormalizer::Update(const ColumnsView& rows) {

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/running_normalizer.h"
+#include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/batch_columns.h"
@@ -31,9 +32,10 @@ class ObservationNormalizer {
   //   kInvalidArgument  a field is not float32, or `clip` is not above 0
   static absl::StatusOr<ObservationNormalizer> Create(const SpecPtr& observation, double clip);
 
-  // Replaces the statistics by the statistics of `rows`. The first fields of `rows` are the
-  // observation, which must be finite and not normalized.
-  void Set(const ColumnsView& rows);
+  // Replaces the statistics by the statistics of `rows`, which it loads part by part. The first
+  // fields of `rows` are the observation, which must be finite and not normalized. Returns the
+  // errors of rows.load.
+  absl::Status Set(const RowParts& rows);
   // Adds `rows`, with the same fields, to the statistics.
   void Update(const ColumnsView& rows);
   // Does the same for the rows of a group (RunningNormalizer::Update()). Nothing is changed if

@@ -30,6 +30,7 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
@@ -155,8 +156,9 @@ class LearnMode {
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
   // Shows a policy that learns from a data set all rows that it will learn from, before the first
-  // Forward(), so that the policy can compute statistics of them. Most policies need none.
-  virtual absl::Status SetData(const Batch& /*data*/) { return absl::OkStatus(); }
+  // Forward(), so that the policy can compute statistics of them. Most policies need none, and load
+  // no part. Returns the errors of data.load.
+  virtual absl::Status SetData(const RowParts& /*data*/) { return absl::OkStatus(); }
   // Drops state between batches other than parameters and optimizer (recurrent state). Most
   // policies have none.
   virtual absl::Status Reset() { return absl::OkStatus(); }

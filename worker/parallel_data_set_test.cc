@@ -257,7 +257,7 @@ TEST_F(ParallelDataSetTest, TheLearnersOfAGroupShareEachBatchOfTheSerialRun) {
   const ExperimentConfig config = Config();
   EnvSpec env;
   DING_ASSERT_OK_AND_ASSIGN(DataSet data, LoadDataSetOf(config, &env));
-  ASSERT_EQ(data.training.rows() % 16, 8) << "the last batch of an epoch is smaller";
+  ASSERT_EQ(data.training.rows[0] % 16, 8) << "the last batch of an epoch is smaller";
   DING_ASSERT_OK_AND_ASSIGN(const auto serial, EpochsOf(config, data));
   DING_ASSERT_OK_AND_ASSIGN(const auto learning, DataSetLearning::Create(config, std::move(data)));
   const auto obs = [](const Batch& batch) {

@@ -69,8 +69,8 @@ ContinuousActor::ContinuousActor(absl::string_view algorithm, std::unique_ptr<Ne
       normalizer_(std::move(normalizer)),
       outputs_(network_->output_spec()) {}
 
-void ContinuousActor::SetStatistics(const ColumnsView& rows) {
-  if (normalizer_.has_value()) normalizer_->Set(rows);
+absl::Status ContinuousActor::SetStatistics(const RowParts& rows) {
+  return normalizer_.has_value() ? normalizer_->Set(rows) : absl::OkStatus();
 }
 
 absl::StatusOr<ColumnsView> ContinuousActor::Inputs(const ColumnsView& obs,

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_space.h"
@@ -59,7 +60,7 @@ class ContinuousActor {
 
   // If observations are normalized, computes their statistics from `rows` alone, as
   // ObservationNormalizer::Set() does.
-  void SetStatistics(const ColumnsView& rows);
+  absl::Status SetStatistics(const RowParts& rows);
   // Returns the inputs of the networks for `obs`: `obs` itself or, if observations are normalized,
   // the normalized rows in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs, ScratchColumns* memory) const;

@@ -311,9 +311,8 @@ void ContinuousLearnMode::Report(const CriticLossResult& result, LearnStep* step
   ReportTdErrors(td_error_, static_cast<int64_t>(td_error_.size()), step);
 }
 
-absl::Status ContinuousLearnMode::SetData(const Batch& data) {
-  actor_.SetStatistics(data.view());
-  return absl::OkStatus();
+absl::Status ContinuousLearnMode::SetData(const RowParts& data) {
+  return actor_.SetStatistics(data);
 }
 
 }  // namespace ding

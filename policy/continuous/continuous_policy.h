@@ -14,6 +14,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/batch_columns.h"
 #include "ding_worker/policy/continuous/continuous_acting.h"
@@ -115,7 +116,7 @@ class ContinuousLearnMode : public GradientLearnMode {
 
   absl::Status SaveModel(StateWriter* writer) const override { return actor_.SaveModel(writer); }
   absl::Status LoadModel(StateReader* reader) override { return actor_.LoadModel(reader); }
-  absl::Status SetData(const Batch& data) override;
+  absl::Status SetData(const RowParts& data) override;
 
  protected:
   ContinuousLearnMode(ContinuousActor* actor, const ContinuousOptions& options, Parts parts);

@@ -224,7 +224,7 @@ TEST(IqlFactory, EveryFieldHasAnEffect) {
   const auto learn = [](const std::string& params) {
     const auto policy = CreateFromConfig(params);
     EXPECT_THAT(policy, IsOk());
-    EXPECT_THAT((*policy)->learn_mode()->SetData(Transitions()), IsOk());
+    EXPECT_THAT((*policy)->learn_mode()->SetData(OnePart(Transitions())), IsOk());
     std::vector<LearnStep> steps;
     EXPECT_THAT((*policy)->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());
     return *steps[0].scalars.Get("actor_loss") + *steps[0].scalars.Get("value_loss");

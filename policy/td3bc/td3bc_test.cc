@@ -119,7 +119,7 @@ ActorLoss Reference(Td3Bc* td3bc, const Batch& batch) {
 TEST(Td3Bc, TheActorsLossAgreesWithBruteForceOnNormalizedObservations) {
   DING_ASSERT_OK_AND_ASSIGN(Td3Bc td3bc, Create());
   const Batch batch = Transitions();
-  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(batch), IsOk());
+  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(OnePart(batch)), IsOk());
   std::vector<LearnStep> steps;
   ASSERT_THAT(td3bc.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   const ActorLoss expected = Reference(&td3bc, batch);
@@ -132,7 +132,7 @@ TEST(Td3Bc, TheActorsLossAgreesWithBruteForceOnNormalizedObservations) {
 TEST(Td3Bc, TheActorsGradientAgreesWithFiniteDifferences) {
   DING_ASSERT_OK_AND_ASSIGN(Td3Bc td3bc, Create());
   const Batch batch = Transitions();
-  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(batch), IsOk());
+  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(OnePart(batch)), IsOk());
   std::vector<LearnStep> steps;
   ASSERT_THAT(td3bc.policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   const double lambda = Reference(&td3bc, batch).lambda;  // has no gradient
@@ -155,7 +155,7 @@ TEST(Td3Bc, TheEvalModeNormalizesByTheStatisticsOfTheModel) {
     return std::vector<float>(out.column<float>(0).begin(), out.column<float>(0).end());
   };
   const std::vector<float> before = act(&td3bc);
-  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(batch), IsOk());
+  ASSERT_THAT(td3bc.policy->learn_mode()->SetData(OnePart(batch)), IsOk());
   EXPECT_NE(act(&td3bc), before);
   EXPECT_EQ(act(&other), before);
   StateDict model;
@@ -202,7 +202,7 @@ TEST(Td3BcFactory, EveryFieldHasAnEffect) {
   const auto learn = [](const std::string& params) {
     const auto policy = CreateFromConfig(params);
     EXPECT_THAT(policy, IsOk());
-    EXPECT_THAT((*policy)->learn_mode()->SetData(Transitions()), IsOk());
+    EXPECT_THAT((*policy)->learn_mode()->SetData(OnePart(Transitions())), IsOk());
     std::vector<LearnStep> steps;
     for (int i = 0; i < 2; ++i) {
       EXPECT_THAT((*policy)->learn_mode()->Forward(Transitions(), {}, &steps), IsOk());

@@ -46,6 +46,7 @@ constexpr Unused kUnused[] = {
     {"resume.period_rounds", kManyProcesses, "there are no rounds; set resume.period_seconds"},
     {"resume.max_replay_bytes", kOnPolicy | kHasDataSet, "it has no replay buffer"},
     {"data_set.held_out", kCollectsSerially | kCollectsInParallel, "there is no data_set.path"},
+    {"data_set.window_rows", kCollectsSerially | kCollectsInParallel, "there is no data_set.path"},
     {"system", kOneProcess, "it is one process"},
     {"system.lockstep", kLeague, "it is for one policy"},
     {"system.lockstep", kSupervisedParallel, "the same data set gives the same run again"},

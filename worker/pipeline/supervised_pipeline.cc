@@ -75,7 +75,7 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   TakeOrReport(MakePolicy(config_, env_spec_, modes), "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
-  DING_RETURN_IF_ERROR(LoadTransitionsFor(policy_->learn_mode(), config_, &env_spec_, &data_));
+  DING_RETURN_IF_ERROR(ShowData(config_, policy_->learn_mode(), &data_));
   TakeOrReport(EpochsOf(config_, data_), "data set", &epochs_, &problems);
   TakeOrReport(
       create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),

@@ -133,11 +133,12 @@ TEST_F(SupervisedPipelineTest, NoEpisodeIsBothLearnedFromAndJudgedOn) {
   std::vector<std::vector<float>> held_out_by_seed;
   for (const uint64_t seed : {1, 1, 2}) {
     DING_ASSERT_OK_AND_ASSIGN(const DataSet set, LoadDataSet({Path(), 0.25, seed}, nullptr));
+    DING_ASSERT_OK_AND_ASSIGN(const Batch training, set.training.load(0));
     std::vector<int64_t> rows_of(8, 0);
-    for (int64_t row = 0; row < set.training.rows(); ++row) {
-      ++rows_of[static_cast<size_t>(set.training.column<float>(0)[4 * row])];
+    for (int64_t row = 0; row < training.rows(); ++row) {
+      ++rows_of[static_cast<size_t>(training.column<float>(0)[4 * row])];
     }
-    EXPECT_EQ(set.training.rows(), 6 * kDemonstrationRows);
+    EXPECT_EQ(training.rows(), 6 * kDemonstrationRows);
     ASSERT_EQ(set.held_out->size(), 1);
     const LabelledBatch judged = *set.held_out->Get(0);
     ASSERT_EQ(judged.input.rows(), 2 * kDemonstrationRows);
@@ -293,7 +294,7 @@ TEST_F(SupervisedPipelineTest, ADataSetThatCannotBeUsedIsRefused) {
     return StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(Path()), HasSubstr(what)));
   };
   Write(MakeDemonstrations(1));
-  EXPECT_THAT(Create(), is_refused("there is 1 episode"));
+  EXPECT_THAT(Create(), is_refused("has 1 episode"));
 
   EpisodeSet wrong = MakeDemonstrations(4);
   BatchBuilder rows = *BatchBuilder::Create(wrong.episodes.rows.spec_ptr(), 4 * kDemonstrationRows);
@@ -328,8 +329,8 @@ TEST_F(SupervisedPipelineTest, OtherSpacesThanTheEnvsAreListed) {
   EXPECT_THAT(Create({"env.type=Pendulum-v1"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("episodes of env 'Walker' do not fit env 'Pendulum-v1'"),
-                             HasSubstr("its 'obs' is float32[4], the env's is float32[3]"),
-                             HasSubstr("its 'action' is int64[] in 0..2, the env's is float32"))));
+                             HasSubstr("its 'obs' is float32[4], expected float32[3]"),
+                             HasSubstr("its 'action' is int64[] in 0..2, expected float32"))));
 }
 
 TEST_F(SupervisedPipelineTest, ConfigsOfOtherRunsAreRefused) {

@@ -420,6 +420,13 @@ class SupervisedResumeTest : public ResumeTest {
 
 TEST_F(SupervisedResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
+TEST_F(SupervisedResumeTest, KilledAtRandomMomentsInWindowsOfFiles) {
+  const EpisodeSet set = *ReadEpisodes(Path("episodes"));
+  WriteInFiles(set, 1, Path("files"));
+  settings_ = {absl::StrCat("data_set.path=", Path("files")), "data_set.window_rows=45"};
+  ExpectSameAfterRandomKills();
+}
+
 TEST_F(SupervisedResumeTest, WritesTheUsualFilesAndResumes) {
   ASSERT_EQ(Run(Fresh("run")), 0) << Output();
   EXPECT_THAT(Output(), AllOf(HasSubstr("\"stop\":false"), HasSubstr("\"env_step\":0"),

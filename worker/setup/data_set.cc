@@ -99,10 +99,37 @@ absl::StatusOr<EpisodeSet> EpisodesOfFile(const std::string& path) {
   return absl::IsNotFound(of_buffer.status()) ? set : of_buffer;
 }
 
-// " of env 'X'", if it is known.
-std::string OfEnv(const EpisodeSet& set) {
-  return set.env.empty() ? "" : absl::StrCat(" of env '", set.env, "'");
+// Returns what a file, or a folder that is no folder of episodes, has.
+absl::StatusOr<EpisodeSet> ReadOne(const std::string& path) {
+  absl::StatusOr<EpisodeSet> set = IsDirectory(path) ? EpisodesOfRun(path) : EpisodesOfFile(path);
+  if (set.ok()) return set;
+  return Annotate(set.status(), "data set");
 }
+
+std::string Where(const std::string& path) { return absl::StrCat("data set '", path, "'"); }
+
+// The files of a folder of episodes in the order of their names; empty if it is none.
+absl::StatusOr<std::vector<std::string>> EpisodeFilesIn(const std::string& folder) {
+  DING_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(folder));
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, ".episodes")) paths.push_back(JoinPath(folder, name));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// " of env 'X'", if it is known.
+std::string OfEnv(const std::string& env) {
+  return env.empty() ? "" : absl::StrCat(" of env '", env, "'");
+}
+
+// The spaces that the files of a data set must have.
+struct Spaces {
+  SpecPtr observation;
+  SpecPtr action;
+  std::string of;  // "env 'Hopper-v4'", for errors
+};
 
 // Appends a sentence for each field of `wanted` that is missing from `rows`, or is different there.
 void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string>* problems) {
@@ -110,7 +137,7 @@ void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string
     const std::optional<int> found = rows.Find(want.name);
     if (!found.has_value()) {
       problems->push_back(
-          absl::StrCat("it has no '", want.name, "', the env has ", want.DebugString()));
+          absl::StrCat("it has no '", want.name, "', expected ", want.DebugString()));
       continue;
     }
     FieldSpec have = rows.field(*found);
@@ -118,22 +145,22 @@ void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string
     have.frame_stack_axis = want.frame_stack_axis;
     if (have != want) {
       problems->push_back(absl::StrCat("its '", want.name, "' is ", have.DebugString(),
-                                       ", the env's is ", want.DebugString()));
+                                       ", expected ", want.DebugString()));
     }
   }
 }
 
-absl::Status CheckSpaces(const EpisodeSet& set, const EnvSpec& env) {
+absl::Status CheckSpaces(const EpisodeIndex& file, const Spaces& spaces) {
   std::vector<std::string> problems;
-  CompareFields(*env.observation, set.episodes.rows.spec(), &problems);
-  CompareFields(*env.action, set.episodes.rows.spec(), &problems);
-  for (const FieldSpec& field : set.episodes.final_obs.spec().fields()) {
-    if (env.observation->Find(field.name).has_value()) continue;
+  CompareFields(*spaces.observation, *file.rows, &problems);
+  CompareFields(*spaces.action, *file.rows, &problems);
+  for (const FieldSpec& field : file.final_obs->fields()) {
+    if (spaces.observation->Find(field.name).has_value()) continue;
     problems.push_back(absl::StrCat("its observation has '", field.name, "' ", field.DebugString(),
-                                    ", the env's has not"));
+                                    ", expected no such field"));
   }
   return ProblemsToStatus(problems,
-                          absl::StrCat("episodes", OfEnv(set), " do not fit env '", env.name, "'"));
+                          absl::StrCat("episodes", OfEnv(file.env), " do not fit ", spaces.of));
 }
 
 // Returns the episode numbers in a random order; the first of them are held out.
@@ -145,98 +172,17 @@ std::vector<int64_t> OrderEpisodes(int64_t episodes, uint64_t seed) {
   return order;
 }
 
-// Copies the rows of these episodes, in the order of the file.
-absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Segment>& segments,
-                                   absl::Span<const int64_t> episodes, const SpecPtr& spec) {
-  std::vector<int64_t> sorted(episodes.begin(), episodes.end());
-  std::sort(sorted.begin(), sorted.end());
-  int64_t count = 0;
-  for (const int64_t episode : sorted) count += segments[static_cast<size_t>(episode)].length;
-  DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(spec, count));
-  int64_t next = 0;
-  for (const int64_t episode : sorted) {
-    const Segment& segment = segments[static_cast<size_t>(episode)];
-    CopyRows(rows.Slice(segment.begin, segment.length), builder.view(), next);
-    next += segment.length;
-  }
-  return std::move(builder).Seal(count);
-}
-
-// Appends next observation, reward and discount to the rows of these episodes: `taken` has them in
-// the order of the file, with the fields of observation and action.
-absl::StatusOr<Batch> AddTransitions(const Batch& taken, const SegmentBatch& set,
-                                     const SpecPtr& observation, absl::Span<const int64_t> episodes,
-                                     const TransitionOptions& options) {
-  const std::optional<int> found = set.rows.spec().Find(kColumnReward);
-  if (!found.has_value() || set.rows.spec().field(*found).dtype != DType::kFloat32 ||
-      !set.rows.spec().field(*found).shape.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        found.has_value()
-            ? absl::StrCat("its 'reward' is ", set.rows.spec().field(*found).DebugString())
-            : std::string("it has no 'reward'"),
-        ", but the policy learns from rewards: expected 'reward' float32[]"));
-  }
-  const int reward_field = *found;
-  std::vector<FieldSpec> fields(taken.spec().fields().begin(), taken.spec().fields().end());
-  const auto next_begin = static_cast<int>(fields.size());
-  for (FieldSpec field : observation->fields()) {
-    field.name = NextObsColumn(field.name);
-    fields.push_back(std::move(field));
-  }
-  std::vector<int> final_fields;
-  for (const FieldSpec& field : observation->fields()) {
-    DING_ASSIGN_OR_RETURN(const int at, set.final_obs.spec().IndexOf(field.name, "final_obs"));
-    final_fields.push_back(at);
-  }
-  const auto reward_at = static_cast<int>(fields.size());
-  fields.push_back(Scalar(kColumnReward, DType::kFloat32));
-  fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
-  DING_ASSIGN_OR_RETURN(const SpecPtr spec, MakeSpec(std::move(fields)));
-  DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(spec, taken.rows()));
-  for (int i = 0; i < next_begin; ++i) {
-    const absl::string_view bytes = taken.tensor(i).bytes();
-    std::memcpy(builder.view().raw_column(i), bytes.data(), bytes.size());
-  }
-  const absl::Span<float> rewards = builder.column<float>(reward_at);
-  const absl::Span<float> discounts = builder.column<float>(reward_at + 1);
-  std::vector<int64_t> sorted(episodes.begin(), episodes.end());
-  std::sort(sorted.begin(), sorted.end());
-  int64_t begin = 0;
-  for (const int64_t episode : sorted) {
-    const Segment& segment = set.segments[static_cast<size_t>(episode)];
-    const absl::Span<const float> reward =
-        set.rows.column<float>(reward_field).subspan(segment.begin, segment.length);
-    for (int64_t t = 0; t < segment.length; ++t) {
-      const NStepReturn nstep =
-          ComputeNStepReturn(reward.subspan(t), segment.end, options.nstep, options.gamma);
-      rewards[begin + t] = nstep.reward;
-      discounts[begin + t] = nstep.bootstrap_discount;
-      const bool ends = t + nstep.steps == segment.length;
-      for (int i = 0; i < observation->size(); ++i) {
-        const int64_t bytes = observation->field(i).row_bytes();
-        const Tensor& next = ends ? set.final_obs.tensor(final_fields[i]) : taken.tensor(i);
-        const int64_t next_row = ends ? episode : begin + t + nstep.steps;
-        const absl::string_view from = next.bytes().substr(static_cast<size_t>(next_row * bytes));
-        std::memcpy(builder.view().raw_column(next_begin + i) + (begin + t) * bytes, from.data(),
-                    static_cast<size_t>(bytes));
-      }
-    }
-    begin += segment.length;
-  }
-  return std::move(builder).Seal(taken.rows());
-}
-
-absl::StatusOr<std::unique_ptr<IEvalData>> MakeHeldOut(const Batch& rows, const SpecPtr& action,
-                                                       int action_field) {
+// Appends batches of these rows, whose field `action_field` is the label.
+absl::Status AppendHeldOut(const Batch& rows, const SpecPtr& action, int action_field,
+                           std::vector<LabelledBatch>* batches) {
   DING_ASSIGN_OR_RETURN(BatchBuilder labels, BatchBuilder::Create(action, rows.rows()));
   CopyRows(rows.view().Fields(action.get(), action_field), labels.view(), 0);
   const Batch label = std::move(labels).Seal(rows.rows());
-  std::vector<LabelledBatch> batches;
   for (int64_t begin = 0; begin < rows.rows(); begin += kHeldOutBatchRows) {
     const int64_t count = std::min(kHeldOutBatchRows, rows.rows() - begin);
-    batches.push_back({rows.Slice(begin, count), label.Slice(begin, count)});
+    batches->push_back({rows.Slice(begin, count), label.Slice(begin, count)});
   }
-  return std::make_unique<EvalDataInMemory>(std::move(batches));
+  return absl::OkStatus();
 }
 
 // A truncated episode whose last observation allows no action counts as terminated, as collectors
@@ -259,70 +205,218 @@ absl::Status EndWhereNothingIsLegal(const Spec& observation, const Spec& action,
   return absl::OkStatus();
 }
 
-absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec* env,
-                                    const EpisodeSet& set) {
-  SegmentBatch episodes = set.episodes;
-  const auto count = static_cast<int64_t>(episodes.segments.size());
-  if (count < 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there is ", count, " episode, expected one to learn from and one to hold out at least"));
-  }
-  DataSet made;
-  if (env != nullptr) {
-    DING_RETURN_IF_ERROR(CheckSpaces(set, *env));
-    made.observation = env->observation;
-    made.action = env->action;
-  } else {
-    DING_ASSIGN_OR_RETURN(const int action, episodes.rows.spec().IndexOf(kColumnAction, "rows"));
-    DING_ASSIGN_OR_RETURN(made.action, MakeSpec({episodes.rows.spec().field(action)}));
-    made.observation = episodes.final_obs.spec_ptr();
-  }
-  std::vector<FieldSpec> fields(made.observation->fields().begin(),
-                                made.observation->fields().end());
-  fields.push_back(made.action->field(0));
-  DING_ASSIGN_OR_RETURN(const SpecPtr spec, MakeSpec(std::move(fields)));
-  DING_RETURN_IF_ERROR(EndWhereNothingIsLegal(*made.observation, *made.action, &episodes));
-  ColumnBinding columns(spec, "", "rows");
-  DING_RETURN_IF_ERROR(columns.Resolve(episodes.rows.spec()));
-  const ColumnsView rows = columns.Bind(episodes.rows.view());
-  DING_RETURN_IF_ERROR(columns.CheckValues(rows));
+}  // namespace
 
-  const auto held_out_episodes = std::clamp<int64_t>(
-      std::llround(options.held_out * static_cast<double>(count)), 1, count - 1);
-  const std::vector<int64_t> order = OrderEpisodes(count, options.seed);
-  const auto held_out = absl::MakeConstSpan(order).first(static_cast<size_t>(held_out_episodes));
-  const auto training = absl::MakeConstSpan(order).subspan(static_cast<size_t>(held_out_episodes));
-  DING_ASSIGN_OR_RETURN(made.training, TakeEpisodes(rows, episodes.segments, training, spec));
-  if (options.transitions.has_value()) {
-    DING_ASSIGN_OR_RETURN(made.training, AddTransitions(made.training, episodes, made.observation,
-                                                        training, *options.transitions));
+class DataSetFiles : public std::enable_shared_from_this<DataSetFiles> {
+ public:
+  static absl::StatusOr<std::shared_ptr<DataSetFiles>> Open(const std::string& path,
+                                                            const EnvSpec* env);
+
+  // Splits the episodes, and returns the batches of those that are held out.
+  absl::StatusOr<std::unique_ptr<IEvalData>> HoldOut(const DataSetOptions& options);
+
+  // The rows to learn from of all files; without `transitions` those of observation and action.
+  absl::StatusOr<RowParts> Training(const std::optional<TransitionOptions>& transitions) const;
+
+  const SpecPtr& observation() const { return spaces_.observation; }
+  const SpecPtr& action() const { return spaces_.action; }
+  uint32_t checksum() const;
+  std::string Description() const;
+
+ private:
+  struct File {
+    std::string path;
+    EpisodeIndex index;
+    std::vector<int64_t> training;  // episodes, in order
+    std::vector<int64_t> held_out;
+  };
+
+  absl::Status SetSpaces(const EnvSpec* env);
+  // Reads and checks the episodes of a file.
+  absl::StatusOr<SegmentBatch> Read(const File& file) const;
+  absl::StatusOr<Batch> Take(const SegmentBatch& episodes, absl::Span<const int64_t> taken) const;
+
+  std::vector<File> files_;
+  Spaces spaces_;
+  SpecPtr spec_;  // the fields of the observation and the action
+};
+
+absl::StatusOr<std::shared_ptr<DataSetFiles>> DataSetFiles::Open(const std::string& path,
+                                                                 const EnvSpec* env) {
+  std::vector<std::string> paths;
+  if (IsDirectory(path)) {
+    DING_ASSIGN_OR_RETURN(paths, EpisodeFilesIn(path));
   }
-  DING_ASSIGN_OR_RETURN(const Batch judged, TakeEpisodes(rows, episodes.segments, held_out, spec));
-  DING_ASSIGN_OR_RETURN(made.held_out, MakeHeldOut(judged, made.action, made.observation->size()));
-  made.checksum = set.checksum;
-  made.description =
-      absl::StrCat(training.size(), " episodes (", made.training.rows(), " rows)", OfEnv(set),
-                   " to learn from, ", held_out.size(), " (", judged.rows(), " rows) held out");
+  auto opened = std::make_shared<DataSetFiles>();
+  for (const std::string& file : paths) {
+    DING_ASSIGN_OR_RETURN(EpisodeIndex index, ReadEpisodeIndex(file));
+    opened->files_.push_back({file, std::move(index), {}, {}});
+  }
+  if (paths.empty()) {
+    DING_ASSIGN_OR_RETURN(EpisodeSet set, ReadOne(path));
+    opened->files_.push_back(
+        {path,
+         {set.env, set.episodes.rows.spec_ptr(), set.episodes.final_obs.spec_ptr(),
+          std::move(set.episodes.segments), set.checksum},
+         {},
+         {}});
+  }
+  DING_RETURN_IF_ERROR(opened->SetSpaces(env));
+  for (const File& file : opened->files_) {
+    DING_RETURN_IF_ERROR(Annotate(CheckSpaces(file.index, opened->spaces_), Where(file.path)));
+  }
+  return opened;
+}
+
+absl::Status DataSetFiles::SetSpaces(const EnvSpec* env) {
+  const EpisodeIndex& first = files_[0].index;
+  if (env != nullptr) {
+    spaces_ = {env->observation, env->action, absl::StrCat("env '", env->name, "'")};
+  } else {
+    DING_ASSIGN_OR_RETURN(const int action, first.rows->IndexOf(kColumnAction, "rows"));
+    spaces_.observation = first.final_obs;
+    DING_ASSIGN_OR_RETURN(spaces_.action, MakeSpec({first.rows->field(action)}));
+    spaces_.of = absl::StrCat("those of '", files_[0].path, "'");
+  }
+  std::vector<FieldSpec> fields(spaces_.observation->fields().begin(),
+                                spaces_.observation->fields().end());
+  fields.push_back(spaces_.action->field(0));
+  DING_ASSIGN_OR_RETURN(spec_, MakeSpec(std::move(fields)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<IEvalData>> DataSetFiles::HoldOut(const DataSetOptions& options) {
+  int64_t count = 0;
+  for (const File& file : files_) count += static_cast<int64_t>(file.index.segments.size());
+  if (count < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(options.path), " has ", count,
+                     " episode, expected one to learn from and one to hold out at least"));
+  }
+  const auto held_out = static_cast<size_t>(std::clamp<int64_t>(
+      std::llround(options.held_out * static_cast<double>(count)), 1, count - 1));
+  const std::vector<int64_t> order = OrderEpisodes(count, options.seed);
+  std::vector<bool> is_held_out(order.size());
+  for (size_t i = 0; i < held_out; ++i) is_held_out[static_cast<size_t>(order[i])] = true;
+  std::vector<LabelledBatch> batches;
+  size_t number = 0;
+  for (File& file : files_) {
+    for (size_t i = 0; i < file.index.segments.size(); ++i, ++number) {
+      (is_held_out[number] ? file.held_out : file.training).push_back(static_cast<int64_t>(i));
+    }
+    if (file.held_out.empty()) continue;
+    DING_ASSIGN_OR_RETURN(const SegmentBatch episodes, Read(file));
+    DING_ASSIGN_OR_RETURN(const Batch rows, Take(episodes, file.held_out));
+    DING_RETURN_IF_ERROR(AppendHeldOut(rows, action(), observation()->size(), &batches));
+  }
+  return std::make_unique<EvalDataInMemory>(std::move(batches));
+}
+
+absl::StatusOr<SegmentBatch> DataSetFiles::Read(const File& file) const {
+  const std::string where = Where(file.path);
+  DING_ASSIGN_OR_RETURN(EpisodeSet set, ReadOne(file.path));
+  if (set.checksum != file.index.checksum) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(where, " has changed since the run began to read it: its checksum is ",
+                     set.checksum, ", expected ", file.index.checksum));
+  }
+  DING_RETURN_IF_ERROR(
+      Annotate(EndWhereNothingIsLegal(*observation(), *action(), &set.episodes), where));
+  ColumnBinding columns(spec_, "", "rows");
+  DING_RETURN_IF_ERROR(Annotate(columns.Resolve(set.episodes.rows.spec()), where));
+  DING_RETURN_IF_ERROR(
+      Annotate(columns.CheckValues(columns.Bind(set.episodes.rows.view())), where));
+  return std::move(set.episodes);
+}
+
+absl::StatusOr<Batch> DataSetFiles::Take(const SegmentBatch& episodes,
+                                         absl::Span<const int64_t> taken) const {
+  ColumnBinding columns(spec_, "", "rows");
+  DING_RETURN_IF_ERROR(columns.Resolve(episodes.rows.spec()));
+  return TakeEpisodes(columns.Bind(episodes.rows.view()), episodes.segments, taken, spec_);
+}
+
+absl::StatusOr<RowParts> DataSetFiles::Training(
+    const std::optional<TransitionOptions>& transitions) const {
+  RowParts parts;
+  parts.spec = spec_;
+  for (const File& file : files_) {
+    parts.rows.push_back(RowsOf(file.index.segments, file.training));
+    if (transitions.has_value()) {
+      DING_RETURN_IF_ERROR(Annotate(CheckReward(*file.index.rows), Where(file.path)));
+    }
+  }
+  if (transitions.has_value()) {
+    DING_ASSIGN_OR_RETURN(parts.spec, WithTransitions(*spec_, *observation()));
+  }
+  parts.load = [self = shared_from_this(), transitions,
+                spec = parts.spec](int64_t part) -> absl::StatusOr<Batch> {
+    const File& file = self->files_[static_cast<size_t>(part)];
+    DING_ASSIGN_OR_RETURN(const SegmentBatch episodes, self->Read(file));
+    DING_ASSIGN_OR_RETURN(Batch rows, self->Take(episodes, file.training));
+    if (!transitions.has_value()) return rows;
+    return AddTransitions(rows, episodes, self->observation(), spec, file.training, *transitions);
+  };
+  return parts;
+}
+
+uint32_t DataSetFiles::checksum() const {
+  if (files_.size() == 1) return files_[0].index.checksum;
+  uint32_t crc = 0;
+  for (const File& file : files_) {
+    const uint32_t of_file = file.index.checksum;
+    crc = Crc32c(absl::string_view(reinterpret_cast<const char*>(&of_file), sizeof(of_file)), crc);
+  }
+  return crc;
+}
+
+std::string DataSetFiles::Description() const {
+  size_t training = 0;
+  size_t held_out = 0;
+  int64_t training_rows = 0;
+  int64_t held_out_rows = 0;
+  for (const File& file : files_) {
+    training += file.training.size();
+    held_out += file.held_out.size();
+    training_rows += RowsOf(file.index.segments, file.training);
+    held_out_rows += RowsOf(file.index.segments, file.held_out);
+  }
+  return absl::StrCat(training, " episodes (", training_rows, " rows)", OfEnv(files_[0].index.env),
+                      " to learn from, ", held_out, " (", held_out_rows, " rows) held out",
+                      files_.size() == 1 ? "" : absl::StrCat("; ", files_.size(), " files"));
+}
+
+namespace {
+
+absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec* env) {
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<DataSetFiles> files,
+                        DataSetFiles::Open(options.path, env));
+  DataSet made;
+  DING_ASSIGN_OR_RETURN(made.held_out, files->HoldOut(options));
+  DING_ASSIGN_OR_RETURN(made.training, files->Training(/*transitions=*/std::nullopt));
+  made.observation = files->observation();
+  made.action = files->action();
+  made.checksum = files->checksum();
+  made.description = files->Description();
+  made.files = files;
   return made;
 }
 
 }  // namespace
 
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env) {
-  const absl::StatusOr<EpisodeSet> set =
-      IsDirectory(options.path) ? EpisodesOfRun(options.path) : EpisodesOfFile(options.path);
-  if (absl::IsNotFound(set.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        "data set: ", set.status().message(),
-        "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
-        "--exp_dir=expert (or another config whose policy plays the env), then "
-        "tools/evaluate expert --episodes=50 --record_episodes=",
-        options.path, " (tools/train does both if a comment of the config says of which agent)"));
-  }
-  if (!set.ok()) return Annotate(set.status(), "data set");
-  absl::StatusOr<DataSet> made = MakeDataSet(options, env, *set);
-  if (made.ok()) return made;
-  return Annotate(made.status(), absl::StrCat("data set '", options.path, "'"));
+  absl::StatusOr<DataSet> made = MakeDataSet(options, env);
+  if (!absl::IsNotFound(made.status())) return made;
+  return absl::NotFoundError(absl::StrCat(
+      made.status().message(),
+      "; two commands make one: tools/train worker/configs/cartpole_ppo.textproto "
+      "--exp_dir=expert (or another config whose policy plays the env), then "
+      "tools/evaluate expert --episodes=50 --record_episodes=",
+      options.path, " (tools/train does both if a comment of the config says of which agent)"));
+}
+
+absl::StatusOr<RowParts> TransitionsOf(const DataSet& data, const TransitionOptions& options) {
+  return data.files->Training(options);
 }
 
 }  // namespace ding

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/setup/supervised_setup.h"
 
-#include <optional>
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,18 +18,6 @@
 namespace ding {
 
 namespace {
-
-absl::StatusOr<DataSet> Load(const ExperimentConfig& config,
-                             const std::optional<TransitionOptions>& transitions, EnvSpec* env) {
-  const bool has_env = env->observation != nullptr;
-  DING_ASSIGN_OR_RETURN(DataSet data,
-                        LoadDataSet({config.data_set().path(), config.data_set().held_out(),
-                                     config.seed(), transitions},
-                                    has_env ? env : nullptr));
-  env->observation = data.observation;
-  env->action = data.action;
-  return data;
-}
 
 // Lists the fields of returns that are set, and have no effect on a policy of this type.
 std::vector<std::string> ReturnProblems(const ExperimentConfig& config) {
@@ -57,12 +46,29 @@ std::vector<std::string> ScheduleProblems(const ExperimentConfig& config) {
 }  // namespace
 
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
-  return Load(config, /*transitions=*/std::nullopt, env);
+  const bool has_env = env->observation != nullptr;
+  const DataSetOptions options{config.data_set().path(), config.data_set().held_out(),
+                               config.seed()};
+  DING_ASSIGN_OR_RETURN(DataSet data, LoadDataSet(options, has_env ? env : nullptr));
+  env->observation = data.observation;
+  env->action = data.action;
+  return data;
 }
 
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
                                                          const DataSet& data) {
-  return ShuffledEpochs::Create(data.training, config.policy().learn().batch_size(), config.seed());
+  const int64_t window_rows = config.data_set().window_rows();
+  const auto largest = std::max_element(data.training.rows.begin(), data.training.rows.end());
+  if (window_rows > 0 && *largest > window_rows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data_set.window_rows is ", window_rows, ", but a file of '", config.data_set().path(),
+        "' has ", *largest,
+        " rows to learn from, and is loaded as a whole: expected at least as "
+        "many, or a folder of smaller files (python3 -m ding_worker.data_sets --rows_per_file)"));
+  }
+  return ShuffledEpochs::Create(
+      data.training, config.policy().learn().batch_size(), config.seed(),
+      window_rows > 0 ? window_rows : std::numeric_limits<int64_t>::max());
 }
 
 absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& config,
@@ -96,12 +102,10 @@ absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode
                          "expected one that does, such as 'bc'"));
 }
 
-absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
-                                DataSet* data) {
+absl::Status ShowData(const ExperimentConfig& config, LearnMode* policy, DataSet* data) {
   if (!policy->attributes().transitions) return absl::OkStatus();
-  const TransitionOptions transitions = {config.policy().nstep(),
-                                         config.policy().discount_factor()};
-  DING_ASSIGN_OR_RETURN(*data, Load(config, transitions, env));
+  DING_ASSIGN_OR_RETURN(data->training, TransitionsOf(*data, {config.policy().nstep(),
+                                                              config.policy().discount_factor()}));
   return policy->SetData(data->training);
 }
 

@@ -23,7 +23,8 @@ namespace ding {
 // none.
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env);
 
-// Returns the epochs of batches that the run learns from. They share the rows of `data`.
+// Returns the epochs of batches that the run learns from. kInvalidArgument if a file has more rows
+// than data_set.window_rows.
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
                                                          const DataSet& data);
 
@@ -37,11 +38,9 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 // returns are made for a policy that learns from no rewards.
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
 
-// Loads `data`, of LoadDataSetOf(), anew with transitions if `policy` learns from them, and shows
-// them to it (LearnMode::SetData()). The data are loaded twice because only the policy knows
-// whether it needs transitions, and making the policy needs the spaces of the data.
-absl::Status LoadTransitionsFor(LearnMode* policy, const ExperimentConfig& config, EnvSpec* env,
-                                DataSet* data);
+// Makes `policy` learn from the transitions of `data` if it learns from transitions, and shows them
+// to it (LearnMode::SetData()).
+absl::Status ShowData(const ExperimentConfig& config, LearnMode* policy, DataSet* data);
 
 // kInvalidArgument if the data set has another content than when the run began.
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

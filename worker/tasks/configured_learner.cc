@@ -117,7 +117,7 @@ class ConfiguredLearner : public TaskLearner {
       DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
     }
     if (supervised) {
-      DING_RETURN_IF_ERROR(LoadTransitionsFor(made->policy_->learn_mode(), config, &env, &data));
+      DING_RETURN_IF_ERROR(ShowData(config, made->policy_->learn_mode(), &data));
       DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
     } else {
       DING_RETURN_IF_ERROR(made->FindLayout(config, env));

@@ -1,8 +1,13 @@
 #include "ding_worker/worker/testing/demonstrations.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
@@ -10,6 +15,11 @@
 #include "ding_worker/data/spec.h"
 
 namespace ding {
+namespace {
+
+void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
+
+}  // namespace
 
 EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env, const FieldSpec& obs,
                               const FieldSpec& action) {
@@ -43,6 +53,29 @@ EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env, const Fi
         {i, 0, i * kDemonstrationRows, kDemonstrationRows, SegmentEnd::kTerminated});
   }
   return set;
+}
+
+void WriteInFiles(const EpisodeSet& set, int64_t in_file, const std::string& folder) {
+  Check(CreateDirectories(folder));
+  const std::vector<Segment>& segments = set.episodes.segments;
+  const auto episodes = static_cast<int64_t>(segments.size());
+  for (int64_t begin = 0; begin < episodes; begin += in_file) {
+    const int64_t count = std::min(in_file, episodes - begin);
+    EpisodeSet file;
+    file.env = set.env;
+    file.episodes.final_obs = set.episodes.final_obs.Slice(begin, count);
+    int64_t rows = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      Segment segment = segments[static_cast<size_t>(begin + i)];
+      segment.stream = i;
+      segment.begin = rows;
+      rows += segment.length;
+      file.episodes.segments.push_back(segment);
+    }
+    file.episodes.rows = set.episodes.rows.Slice(segments[static_cast<size_t>(begin)].begin, rows);
+    Check(WriteEpisodes(
+        JoinPath(folder, absl::StrCat(absl::Dec(begin, absl::kZeroPad4), ".episodes")), file));
+  }
 }
 
 }  // namespace ding

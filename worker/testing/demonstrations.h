@@ -21,6 +21,9 @@ EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env = "CartPo
                               const FieldSpec& obs = Box("obs", {4}),
                               const FieldSpec& action = Discrete("action", 2));
 
+// Writes the episodes as a folder of files, each with `in_file` of them.
+void WriteInFiles(const EpisodeSet& set, int64_t in_file, const std::string& folder);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_WORKER_TESTING_DEMONSTRATIONS_H_
