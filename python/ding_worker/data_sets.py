@@ -5,6 +5,7 @@
   .hdf5, .h5     episodes as Minari writes them, or columns as in D4RL; needs h5py
   .npz, .safetensors, a folder of .npy files    columns
   .csv           columns with a header, separated by commas; obs_0, obs_1, ... are the elements of obs
+  .episodes      a file of episodes, to split it (--rows_per_file) or to join several
 
 Columns are [N, ...], all rows of all episodes in the order in which they happened:
 
@@ -22,17 +23,22 @@ not known: this row then only gives the last observation.
 these bounds are refused; those within 0.001 of them are taken for rounding errors and set to the bound. Without it,
 observations become float32 without bounds (uint8 stays), and actions are either whole numbers from 0 on, the categories, or float32
 in [-1, 1].
+
+--rows_per_file makes --out a folder of files, each with as many whole episodes as have together at most so many rows. It reads one file
+after another, of Minari's even one episode, and twice without --env, so that the data set need not fit into memory.
 """
 
 import argparse
 import csv
+import itertools
 import os
 import re
+import shutil
 import sys
 
 import numpy as np
 
-from ding_worker.episodes import Episodes, write_episodes
+from ding_worker.episodes import Episodes, read_episodes, write_episodes
 from ding_worker.errors import FormatError
 from ding_worker.safetensors import read_safetensors
 from ding_worker.spec import FieldSpec
@@ -108,28 +114,36 @@ def _read_hdf5(path):
         raise FormatError("h5py is missing, which reads this format; install it (pip install h5py, or Debian's python3-h5py)") from None
     with h5py.File(path, "r") as file:
         episodes = sorted((name for name in file if re.fullmatch(r"episode_\d+", name)), key=lambda name: int(name[8:]))
-        return [(f", {name}", dict(_arrays(file[name]))) for name in episodes] or [("", dict(_arrays(file)))]
+        for name in episodes:
+            yield f", {name}", dict(_arrays(file[name]))
+        if not episodes:
+            yield "", dict(_arrays(file))
 
 
 def _read(path):
-    """What a file or folder has: a list of (where, columns under its names)."""
+    """What a file or folder has: (where, columns under its names) of each part."""
     ending = os.path.splitext(path)[1].lower()
     try:
         if os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if name.endswith(".npy"))
-            return [("", {name[:-4]: np.load(os.path.join(path, name), allow_pickle=False) for name in names})]
+            yield "", {name[:-4]: np.load(os.path.join(path, name), allow_pickle=False) for name in names}
+            return
         if ending == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
-                return [("", dict(arrays))]
+                yield "", dict(arrays)
+            return
         if ending == ".safetensors":
-            return [("", read_safetensors(path))]
+            yield "", read_safetensors(path)
+            return
         if ending == ".csv":
-            return _read_csv(path)
+            yield from _read_csv(path)
+            return
         if ending in (".hdf5", ".h5"):
-            return _read_hdf5(path)
+            yield from _read_hdf5(path)
+            return
     except Exception as error:  # The libraries raise errors of many kinds for damaged files.
         raise FormatError(f"'{path}' cannot be read: {error or type(error).__name__}") from None
-    raise FormatError(f"'{path}' ends with '{ending}', expected .hdf5, .h5, .npz, .safetensors, .csv, or a folder of .npy files")
+    raise FormatError(f"'{path}' ends with '{ending}', expected .hdf5, .h5, .npz, .safetensors, .csv, .episodes, or a folder of .npy files")
 
 
 def _known(arrays, source):
@@ -241,12 +255,23 @@ def _fit(column, spec, source):
     return fitted
 
 
-def import_episodes(paths, env=None):
-    """Reads data sets in other formats, a path or a list of them, as one set of Episodes; `env` names the env whose fields they have."""
-    paths = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    found = [(f"'{path}'", episode) for path in paths for where, arrays in _read(path) for episode in _cut(arrays, f"'{path}'{where}")]
+def _episodes_of(paths):
+    """Yields (source, (columns, final_obs, end)) of each episode of all files."""
+    for path in paths:
+        source = f"'{path}'"
+        if path.endswith(".episodes"):
+            for episode in read_episodes(path):
+                yield source, (episode.columns, episode.final_obs, 1 if episode.end == "terminated" else 2)
+        else:
+            for where, arrays in _read(path):
+                for episode in _cut(arrays, source + where):
+                    yield source, episode
+
+
+def _fields_of(found, env):
+    """The fields of observation, action and reward; `found` are all episodes, or at least their extreme rows."""
     if not found:
-        raise FormatError(f"there are no episodes in: {', '.join(paths) or 'no files'}")
+        raise FormatError("there are no episodes")
     names = list(found[0][1][0])
     for source, (columns, _, _) in found:
         if set(columns) != set(names):
@@ -259,11 +284,72 @@ def import_episodes(paths, env=None):
     missing = [spec.name for spec in fields if spec.name not in names]
     if missing:
         raise FormatError(f"env '{env}' has the field '{missing[0]}', the data set has {', '.join(names)}")
-    fields.append(FieldSpec("reward", np.dtype("float32"), ()))
+    return [*fields, FieldSpec("reward", np.dtype("float32"), ())]
+
+
+def _join(found, fields, env):
+    """The episodes as one set."""
     rows = {spec.name: np.concatenate([_fit(columns[spec.name], spec, source) for source, (columns, _, _) in found]) for spec in fields}
-    final_obs = {spec.name: np.concatenate([_fit(final[spec.name][None], spec, source) for source, (_, final, _) in found]) for spec in fields if spec.name in obs}
+    obs = [spec for spec in fields if spec.name in found[0][1][1]]
+    final_obs = {spec.name: np.concatenate([_fit(final[spec.name][None], spec, source) for source, (_, final, _) in found]) for spec in obs}
     lengths = np.array([len(columns["action"]) for _, (columns, _, _) in found])
     return Episodes(env or "", fields, rows, final_obs, lengths, np.array([end for _, (_, _, end) in found], np.uint8))
+
+
+def _known_fields(paths):
+    """The fields of the first of these files if all are files of episodes; then these need no guess."""
+    if not all(path.endswith(".episodes") for path in paths):
+        return None
+    first = read_episodes(paths[0])
+    return [spec for spec in first.fields if spec.name.split("/")[0] == "obs"] + [first.field("action"), first.field("reward")]
+
+
+def import_episodes(paths, env=None):
+    """Reads data sets in other formats, a path or a list of them, as one set of Episodes; `env` names the env whose fields they have."""
+    paths = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    found = list(_episodes_of(paths))
+    if not found:
+        raise FormatError(f"there are no episodes in: {', '.join(paths) or 'no files'}")
+    known = None if env else _known_fields(paths)
+    return _join(found, known or _fields_of(found, env), env)
+
+
+def _extremes(columns):
+    return {name: np.stack([column.min(axis=0), column.max(axis=0)]) for name, column in columns.items()}
+
+
+def import_in_files(paths, folder, rows_per_file, env=None):
+    """Does the same for data that need not fit into memory: makes `folder`, a new one, of files with at most so many rows, or one episode.
+
+    Yields the Episodes of each file when it is written. The folder has its name when all of them are.
+    """
+    paths = [os.fspath(path) for path in paths]
+    fields = None if env else _known_fields(paths)
+    if fields is None:
+        every = ((source, (_extremes(columns), final, end)) for source, (columns, final, end) in _episodes_of(paths))
+        fields = _fields_of(list(itertools.islice(every, 1 if env else None)), env)
+    unfinished = f"{folder}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    os.makedirs(unfinished)
+    count = 0
+
+    def write(found):
+        nonlocal count
+        episodes = _join(found, fields, env)
+        write_episodes(os.path.join(unfinished, f"{count:05d}.episodes"), episodes)
+        count += 1
+        return episodes
+
+    found, rows = [], 0
+    for source, episode in _episodes_of(paths):
+        length = len(episode[0]["action"])
+        if found and rows + length > rows_per_file:
+            yield write(found)
+            found, rows = [], 0
+        found.append((source, episode))
+        rows += length
+    yield write(found)
+    os.rename(unfinished, folder)
 
 
 def main(arguments=None):
@@ -271,16 +357,25 @@ def main(arguments=None):
     parser.add_argument("paths", nargs="+", metavar="FILE")
     parser.add_argument("--out", required=True, metavar="FILE")
     parser.add_argument("--env", metavar="TYPE")
+    parser.add_argument("--rows_per_file", type=int, metavar="N", help="--out is a new folder of files with at most N rows each, or one episode")
     given = parser.parse_args(arguments)
     try:
         if any(os.path.exists(path) and os.path.exists(given.out) and os.path.samefile(path, given.out) for path in given.paths):
             raise FormatError(f"--out is '{given.out}', which is to be read: expected another file")
-        episodes = import_episodes(given.paths, given.env)
-        write_episodes(given.out, episodes)
+        if given.rows_per_file is None:
+            episodes = import_episodes(given.paths, given.env)
+            write_episodes(given.out, episodes)
+            returns, rows, files = episodes.returns, sum(episodes.lengths), ""
+        else:
+            if given.rows_per_file < 1:
+                raise FormatError(f"--rows_per_file is {given.rows_per_file}, expected at least 1")
+            if os.path.exists(given.out):
+                raise FormatError(f"--out is '{given.out}', which exists: expected a new folder")
+            written = [(episodes.returns, sum(episodes.lengths)) for episodes in import_in_files(given.paths, given.out, given.rows_per_file, given.env)]
+            returns, rows, files = [value for of_file, _ in written for value in of_file], sum(rows for _, rows in written), f"{len(written)} files, "
     except (ValueError, OSError, ImportError, MemoryError) as error:
         return f"error: {error or 'there is not enough memory'}"
-    returns = episodes.returns
-    print(f"{given.out}: {len(episodes)} episodes, {sum(episodes.lengths)} rows, returns from {min(returns):g} to {max(returns):g}")
+    print(f"{given.out}: {files}{len(returns)} episodes, {rows} rows, returns from {min(returns):g} to {max(returns):g}")
     return None
 
 

@@ -210,3 +210,33 @@ def test_out_replaces_files_only(tmp_path):
     assert os.path.islink(tmp_path / "link") and len(dw.read_episodes(str(tmp_path / "target"))) == 3
     assert "none" in data_sets.main([path, f"--out={tmp_path}/none/out"])
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("write", [write_npz, write_csv, write_minari])
+@pytest.mark.parametrize("env", [[], ["--env=CartPole-v1"]])
+def test_a_folder_of_files_has_the_episodes_of_one_file(tmp_path, write, env):
+    path, one, folder = str(write(tmp_path, make_columns())), str(tmp_path / "one.episodes"), str(tmp_path / "files")
+    assert data_sets.main([path, f"--out={one}", *env]) is None
+    assert data_sets.main([path, f"--out={folder}", "--rows_per_file=4", *env]) is None
+    assert sorted(os.listdir(folder)) == ["00000.episodes", "00001.episodes"]
+    files = [dw.read_episodes(os.path.join(folder, name)) for name in sorted(os.listdir(folder))]
+    whole = dw.read_episodes(one)
+    assert [list(file.lengths) for file in files] == [[3], [2, 2]]
+    assert [file.fields for file in files] == [whole.fields] * 2
+    for name, column in whole.rows.items():
+        np.testing.assert_array_equal(np.concatenate([file.rows[name] for file in files]), column)
+    joined = str(tmp_path / "joined.episodes")
+    assert data_sets.main([*(os.path.join(folder, name) for name in sorted(os.listdir(folder))), f"--out={joined}"]) is None
+    assert (dw.read_episodes(joined).fields, dw.read_episodes(joined).returns) == (whole.fields, whole.returns)
+
+
+def test_a_folder_that_cannot_be_finished_has_no_name(tmp_path):
+    good = str(write_npz(tmp_path, make_columns()))
+    (tmp_path / "bad.csv").write_text("obs_0,action,reward,done\n1,2\n")
+    folder = tmp_path / "files"
+    assert "bad.csv" in data_sets.main([good, str(tmp_path / "bad.csv"), f"--out={folder}", "--rows_per_file=3"])
+    assert not folder.exists()
+    assert data_sets.main([good, f"--out={folder}", "--rows_per_file=1"]) is None
+    assert len(os.listdir(folder)) == 3
+    assert "exists: expected a new folder" in data_sets.main([good, f"--out={folder}", "--rows_per_file=1"])
+    assert "expected at least 1" in data_sets.main([good, f"--out={folder}2", "--rows_per_file=0"])
