@@ -170,7 +170,7 @@ TEST(ShuffledEpochs, RowsMixWithinWindowsOfWholePartsAndOtherPartsMeetInEachEpoc
     std::sort(rows.begin(), rows.end());
     for (int64_t row = 0; row < parts.rows(); ++row) EXPECT_EQ(rows[row], row);
   }
-  // Of three rows and four, or twice three, there are nine and three pairs.
+  // Nine pairs have three rows and four, and three pairs twice three.
   EXPECT_EQ(met.size(), 12u);
 }
 
