@@ -72,8 +72,8 @@ absl::StatusOr<EpisodeSet> EpisodesOfRun(const std::string& path) {
     if (!newest.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the folder '", path,
-                       "' has no resume point, expected the folder of a serial run or of one of "
-                       "its resume points"));
+                       "' has no files *.episodes and no resume point, expected a folder of such "
+                       "files, of a serial run or of one of its resume points"));
     }
     checkpoint = std::move(newest->checkpoint);
   }
