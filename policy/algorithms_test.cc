@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
@@ -140,7 +142,7 @@ std::vector<AlgorithmCase> Algorithms() {
   std::vector<AlgorithmCase> algorithms = {
       {"dqn", Config("dqn", "DqnConfig",
                      "model { encoder_hidden_size: [16, 8] dueling: true } "
-                     "learning_rate: 0.003 target_update_freq: 2")},
+                     "learning_rate: 0.003 target_update_freq: 2 grad_clip_norm: 1")},
       {"c51", Distributional("c51", "C51Config", " atoms: 21")},
       {"rainbow", Distributional("rainbow", "RainbowConfig", " atoms: 21")},
       {"qrdqn", Distributional("qrdqn", "QrdqnConfig", " quantiles: 20")},
@@ -238,7 +240,16 @@ class LearnThreadsTest : public testing::TestWithParam<AlgorithmCase> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, LearnThreadsTest, testing::ValuesIn(ContinuousAlgorithms()),
+std::vector<AlgorithmCase> AlgorithmsWithThreads() {
+  std::vector<AlgorithmCase> algorithms = ContinuousAlgorithms();
+  for (const AlgorithmCase& c : Algorithms()) {
+    constexpr absl::string_view kQLearning[] = {"dqn", "c51", "rainbow", "qrdqn", "iqn", "cql"};
+    if (absl::c_linear_search(kQLearning, c.name)) algorithms.push_back(c);
+  }
+  return algorithms;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LearnThreadsTest, testing::ValuesIn(AlgorithmsWithThreads()),
                          testing::PrintToStringParamName());
 
 TEST_P(LearnThreadsTest, ManyThreadsLearnTheBytesOfOne) {

@@ -299,6 +299,16 @@ absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& in
   return value;
 }
 
+absl::StatusOr<std::unique_ptr<ThreadTeam>> MakeLearnTeam(int threads) {
+  constexpr int kMost = 64;
+  if (threads < 1 || threads > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("learn_threads is ", threads, ", expected 1..", kMost));
+  }
+  if (threads == 1) return nullptr;
+  return ThreadTeam::Create(threads, "learning");
+}
+
 GradientLearnMode::GradientLearnMode(LearnDescription description, GroupAdam adam)
     : description_(std::move(description)) {
   groups_.push_back({std::move(adam)});

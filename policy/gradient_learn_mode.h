@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
@@ -158,6 +160,11 @@ absl::Status LossError(absl::string_view name, double loss, absl::Span<const flo
 //              of `td_error`
 absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& input,
                                          absl::Span<float> td_error = {});
+
+// The threads that share the passes of each update; null if `threads` is 1.
+//   kInvalidArgument    `threads` is not 1 to 64
+//   kResourceExhausted  the system refuses a thread
+absl::StatusOr<std::unique_ptr<ThreadTeam>> MakeLearnTeam(int threads);
 
 // How a learn mode describes itself, and how it learns.
 struct LearnDescription {

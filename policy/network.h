@@ -70,8 +70,9 @@ class Network {
 
   // The next passes may use the threads of `team` beside the caller's thread, where that is faster;
   // this changes no byte of their results. Null, which is the default: they use the caller's thread
-  // alone. The team must outlive the last of these passes. A network may ignore it.
-  virtual void set_thread_team(ThreadTeam* /*team*/) {}
+  // alone. The team must outlive the last of these passes. Returns false if the network never uses
+  // a team.
+  virtual bool set_thread_team(ThreadTeam* /*team*/) { return false; }
 
   // Returns a network of the same structure with its own copy of the parameters: a target network.
   virtual absl::StatusOr<std::unique_ptr<Network>> Clone() const = 0;

@@ -52,6 +52,7 @@ class NoisyNetwork : public RandomNetwork {
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Backward(const ColumnsView& d_output) override;
+  bool set_thread_team(ThreadTeam* team) override { return inner_->set_thread_team(team); }
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
   std::string info() const override;
 

@@ -36,7 +36,6 @@
 
 namespace ding {
 
-inline constexpr int kMaxLearnThreads = 64;
 
 // The loss of the critics, as ComputeCriticLoss() computes it; for your own algorithms.
 using CriticLoss = std::function<CriticLossResult(
@@ -53,7 +52,7 @@ struct ContinuousOptions {
   // targets; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
-  int learn_threads = 1;  // threads that share the passes of an update, 1 to kMaxLearnThreads
+  int learn_threads = 1;  // MakeLearnTeam()
   // The schedules change the settings kActorRate and kCriticRate (policy/policy_modes.h), and the
   // settings that the algorithm adds.
   FieldSchedules schedules;

@@ -65,15 +65,6 @@ absl::Status CheckFrequency(int64_t value, absl::string_view name) {
       absl::StrCat(name, " is ", value, ", expected at least 1 training iteration"));
 }
 
-absl::StatusOr<std::unique_ptr<ThreadTeam>> MakeTeam(int threads) {
-  if (threads < 1 || threads > kMaxLearnThreads) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("learn_threads is ", threads, ", expected 1..", kMaxLearnThreads));
-  }
-  if (threads == 1) return nullptr;
-  return ThreadTeam::Create(threads, "learning");
-}
-
 LearnDescription Describe(const ContinuousActor& actor, const CriticEnsemble& critics,
                           const ContinuousOptions& options) {
   LearnDescription description;
@@ -140,7 +131,7 @@ absl::StatusOr<ContinuousLearnMode::Parts> ContinuousLearnMode::MakeParts(
                         CriticEnsemble::InputSpec(*actor.observation(), actor.action()->field(0)));
   DING_RETURN_IF_ERROR(CheckSameLayout(*inputs, *critics->network().input_spec(),
                                        absl::StrCat(actor.algorithm(), ": the critics' inputs")));
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ThreadTeam> team, MakeTeam(options.learn_threads));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ThreadTeam> team, MakeLearnTeam(options.learn_threads));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<CriticEnsemble> targets, critics->Clone());
   DING_ASSIGN_OR_RETURN(GroupAdam critic_adam,
                         GroupAdam::Create({ParametersOf("critic_optimizer", &critics->network())},

@@ -66,6 +66,12 @@ class IqnNetwork : public RandomNetwork {
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Backward(const ColumnsView& d_output) override;
+  bool set_thread_team(ThreadTeam* team) override {
+    for (Mlp* const part : {encoder_.get(), cosine_.get(), heads_.get()}) {
+      part->set_thread_team(team);
+    }
+    return true;
+  }
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
   std::string info() const override;
 

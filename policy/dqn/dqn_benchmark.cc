@@ -20,8 +20,9 @@
 namespace ding {
 namespace {
 
-std::unique_ptr<DqnPolicy> MakePolicy() {
+std::unique_ptr<DqnPolicy> MakePolicy(int threads = 1) {
   DqnOptions options;
+  options.learn_threads = threads;
   options.learn.priority = true;
   auto policy =
       DqnPolicy::Create(*Mlp::Create(CartPoleNetwork(), CartPoleObservation(), CartPoleQ(), 0),
@@ -30,8 +31,8 @@ std::unique_ptr<DqnPolicy> MakePolicy() {
   return *std::move(policy);
 }
 
-void BM_Update(benchmark::State& state) {
-  const auto policy = MakePolicy();
+void Update(benchmark::State& state, int threads) {
+  const auto policy = MakePolicy(threads);
   const Batch batch =
       MakeTransitionBatch(CartPoleObservation(), CartPoleAction(), state.range(0), 1);
   std::vector<LearnStep> steps;
@@ -40,7 +41,11 @@ void BM_Update(benchmark::State& state) {
     DING_CHECK(status.ok()) << status;
   }
 }
+void BM_Update(benchmark::State& state) { Update(state, 1); }
+// By two threads, in wall-clock time.
+void BM_UpdateOfTwo(benchmark::State& state) { Update(state, 2); }
 BENCHMARK(BM_Update)->Arg(64)->Arg(256);
+BENCHMARK(BM_UpdateOfTwo)->Arg(64)->Arg(256)->UseRealTime();
 
 void BM_Collect(benchmark::State& state) {
   const auto policy = MakePolicy();

@@ -138,11 +138,12 @@ absl::Status Mlp::Infer(const ColumnsView& input, const MutableColumnsView& outp
   return absl::OkStatus();
 }
 
-void Mlp::set_thread_team(ThreadTeam* team) {
+bool Mlp::set_thread_team(ThreadTeam* team) {
   team_ = team;
   const auto threads = static_cast<size_t>(team == nullptr ? 1 : team->size());
   while (infer_values_.size() < threads) infer_values_.emplace_back(SlotWidths(structure_));
   last_columns_ = MakeLastColumns(structure_, static_cast<int64_t>(threads));
+  return true;
 }
 
 int Mlp::NumThreads(int64_t rows) const {

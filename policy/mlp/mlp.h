@@ -92,7 +92,7 @@ class Mlp : public Network {
   absl::Status BackwardToInput(const ColumnsView& d_output, int64_t first,
                                absl::Span<float> d_input);
 
-  void set_thread_team(ThreadTeam* team) override;
+  bool set_thread_team(ThreadTeam* team) override;
 
   // The clone of a part owns its parameters.
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;

@@ -32,6 +32,7 @@ DqnOptions MakeOptions(const PolicyConfig& policy, const DqnConfig& dqn,
   options.adam.lr = dqn.learning_rate();
   options.lr_decay_env_steps = dqn.lr_decay_env_steps();
   options.grad_clip_norm = dqn.grad_clip_norm();
+  options.learn_threads = dqn.learn_threads();
   options.loss = {dqn.loss() == DqnConfig::HUBER ? TdLossKind::kHuber : TdLossKind::kMse,
                   static_cast<float>(dqn.huber_delta())};
   options.double_q = dqn.double_dqn();

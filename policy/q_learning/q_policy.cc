@@ -232,13 +232,21 @@ absl::StatusOr<QLearnMode::Parts> QLearnMode::MakeParts(const QNetwork& network,
   DING_ASSIGN_OR_RETURN(GroupAdam adam,
                         GroupAdam::Create({ParametersOf("optimizer", &network.network())},
                                           options.adam, options.grad_clip_norm));
-  return Parts{std::move(target), std::move(adam)};
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ThreadTeam> team, MakeLearnTeam(options.learn_threads));
+  if (team != nullptr && !target->set_thread_team(team.get())) {
+    return absl::InvalidArgumentError(absl::StrCat("learn_threads is ", options.learn_threads,
+                                                   ", but the network (", target->info(),
+                                                   ") learns on one thread: expected 1"));
+  }
+  network.network().set_thread_team(team.get());
+  return Parts{std::move(team), std::move(target), std::move(adam)};
 }
 
 QLearnMode::QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts)
     : GradientLearnMode(Describe(*network, options), std::move(parts.adam)),
       network_(*network),
       options_(options),
+      team_(std::move(parts.team)),
       target_(std::move(parts.target)) {
   state()->AddNetwork("target_model", target_.get());
   AddTrainIter();

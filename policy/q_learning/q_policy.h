@@ -39,6 +39,7 @@ struct DqnOptions {
   AdamOptions adam;
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
   double grad_clip_norm = 0;      // maximal norm of the gradient; 0: not clipped
+  int learn_threads = 1;          // MakeLearnTeam(); above 1 the network must use them
   TdLossOptions loss;
   std::shared_ptr<LossFunction> own_loss;  // of DQN; null: the loss of the head
   bool double_q = true;  // false: the target network also chooses the action that it evaluates
@@ -199,10 +200,12 @@ class QLearnMode : public GradientLearnMode {
   // The parts that the learn mode owns, made from the network. kInvalidArgument if the options are
   // out of range.
   struct Parts {
+    std::unique_ptr<ThreadTeam> team;  // null: the caller's thread alone
     std::unique_ptr<Network> target;
     GroupAdam adam;
   };
   static absl::StatusOr<Parts> MakeParts(const QNetwork& network, const DqnOptions& options);
+  ~QLearnMode() override { network_.network().set_thread_team(nullptr); }
 
   absl::Status SaveModel(StateWriter* writer) const override;
   absl::Status LoadModel(StateReader* reader) override;
@@ -232,6 +235,7 @@ class QLearnMode : public GradientLearnMode {
 
   QNetwork& network_;
   const DqnOptions options_;
+  const std::unique_ptr<ThreadTeam> team_;  // the networks use it
   const std::unique_ptr<Network> target_;
 };
 

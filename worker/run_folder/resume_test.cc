@@ -584,6 +584,7 @@ TEST_F(ResumeTest, AnotherConfigIsRefusedWithEveryDifference) {
                               HasSubstr("policy.params.learning_rate"), HasSubstr("CartPole-v1")));
   std::vector<std::string> same = Resumed("run");
   same.push_back("--set=env.stop_value=5");
+  same.push_back("--set=policy.params.learn_threads=2");
   same.push_back("--set=policy.collect.collector.collect_print_freq=7");
   EXPECT_EQ(Run(same), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("\"stop\":true"));

@@ -26,6 +26,8 @@
 #include "ding_worker/base/log.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/run_folder/paths.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace ding {
@@ -154,6 +156,18 @@ void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   policy->mutable_other()->mutable_replay_buffer()->clear_periodic_thruput_seconds();
 }
 
+// The threads that share the updates of a policy change no byte of a run.
+class IgnoresThreads : public google::protobuf::util::MessageDifferencer::IgnoreCriteria {
+ public:
+  using SpecificField = google::protobuf::util::MessageDifferencer::SpecificField;
+  bool IsIgnored(const google::protobuf::Message& /*before*/,
+                 const google::protobuf::Message& /*after*/,
+                 const google::protobuf::FieldDescriptor* field,
+                 const std::vector<SpecificField>& /*parents*/) override {
+    return field->name() == "learn_threads";
+  }
+};
+
 }  // namespace
 
 // A lock that belongs to one process at a time. The kernel releases it when that process ends, in
@@ -268,14 +282,15 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&before));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&after));
   google::protobuf::util::MessageDifferencer differencer;
+  differencer.AddIgnoreCriteria(new IgnoresThreads);  // which the differencer owns
   std::string report;
   differencer.ReportDifferencesToString(&report);
   if (differencer.Compare(before, after)) return absl::OkStatus();
   const std::vector<absl::string_view> lines = absl::StrSplit(report, '\n', absl::SkipEmpty());
   return absl::InvalidArgumentError(absl::StrCat(
       "the config is not that of the run to resume; undo these changes, or start a new run "
-      "(stop value, stoppers, budgets, periods of logs, record_bytes and what bad values of envs "
-      "mean may differ):\n  ",
+      "(stop value, stoppers, budgets, periods of logs, record_bytes, learn_threads and what bad "
+      "values of envs mean may differ):\n  ",
       absl::StrJoin(lines, "\n  ")));
 }
 
