@@ -36,7 +36,6 @@
 
 namespace ding {
 
-
 // The loss of the critics, as ComputeCriticLoss() computes it; for your own algorithms.
 using CriticLoss = std::function<CriticLossResult(
     const CriticLossInput&, absl::Span<float> td_error, const MutableCriticColumns& d_q)>;

@@ -52,7 +52,7 @@ struct DataSet {
 //                     spaces than the env (lists the differences), or has an action that does not
 //                     exist
 //   kInternal         it contains NaN or infinity; names column and row
-// All but the first error can also come from RowParts::load of `training`, which says besides:
+// RowParts::load of `training` reads a file again and returns the same errors, and
 //   kFailedPrecondition  the file has changed since LoadDataSet()
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
 

@@ -303,8 +303,9 @@ TEST(DataSetTest, AFileOfAFolderWithOtherSpacesOrWithoutEpisodesIsNamed) {
 TEST(DataSetTest, RefusesFoldersAndFilesWithoutAReplayBuffer) {
   const std::string folder = PathOf("no_run");
   ASSERT_THAT(CreateDirectories(folder), IsOk());
-  EXPECT_THAT(LoadDataSet({folder}, nullptr), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                       HasSubstr("no_run' has no files *.episodes and no resume")));
+  EXPECT_THAT(LoadDataSet({folder}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no_run' has no files *.episodes and no resume")));
 
   const std::string checkpoint = PathOf("model_only");
   ASSERT_THAT(WriteCheckpoint(
