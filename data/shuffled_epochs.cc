@@ -117,11 +117,12 @@ absl::Status ShuffledEpochs::UseWindowOf(int64_t epoch, int64_t next) {
     window_epoch_ = -1;
     loaded_ = Batch();  // before another window takes memory
     std::unique_ptr<Loading> ahead = std::move(ahead_);
-    if (ahead != nullptr && ahead->epoch == epoch && ahead->number == number) {
-      ahead->thread.join();
-      DING_ASSIGN_OR_RETURN(loaded_, std::move(ahead->rows));
+    const bool expected = ahead != nullptr && ahead->epoch == epoch && ahead->number == number;
+    if (expected) ahead->thread.join();
+    if (expected && ahead->rows.ok()) {
+      loaded_ = *std::move(ahead->rows);
     } else {
-      ahead.reset();
+      ahead.reset();  // What failed then may succeed now, with the memory of one window more.
       DING_ASSIGN_OR_RETURN(loaded_, Load(windows[number], /*cancelled=*/false));
     }
   }

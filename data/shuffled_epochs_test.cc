@@ -14,6 +14,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -41,7 +43,7 @@ class Parts {
   RowParts Make() {
     RowParts parts{Rows(1).spec_ptr(), rows_, {}};
     parts.load = [this](int64_t part) -> absl::StatusOr<Batch> {
-      ++loads_;
+      if (++loads_ == failing_load_) return absl::UnavailableError("the disk is away");
       if (part == damaged_) return absl::DataLossError("damaged");
       return Rows(rows_[part], BeginOf(part));
     };
@@ -60,11 +62,13 @@ class Parts {
   int64_t rows() const { return BeginOf(static_cast<int64_t>(rows_.size())); }
   int loads() const { return loads_; }
   void Damage(int64_t part) { damaged_ = part; }
+  void FailLoad(int number) { failing_load_ = number; }
 
  private:
   const std::vector<int64_t> rows_;
   std::atomic<int> loads_{0};
   std::atomic<int64_t> damaged_{-1};
+  std::atomic<int> failing_load_{-1};
 };
 
 std::unique_ptr<ShuffledEpochs> Make(int64_t rows, int64_t batch_rows, uint64_t seed = 1) {
@@ -234,6 +238,23 @@ TEST(ShuffledEpochs, AfterAPartThatCannotBeLoadedTheSameBatchIsNext) {
       EXPECT_EQ(batch->column<int64_t>(0), wanted.column<int64_t>(0));
     }
     EXPECT_GE(errors, 3);
+  }
+}
+
+TEST(ShuffledEpochs, TheNextWindowIsReadAheadAndAgainIfThatFailed) {
+  Parts intact({2, 2, 2});
+  const auto expected = *ShuffledEpochs::Create(intact.Make(), 2, 1, /*window_rows=*/2);
+  for (const int failing : {-1, 2}) {
+    Parts parts({2, 2, 2});
+    parts.FailLoad(failing);
+    const auto epochs = *ShuffledEpochs::Create(parts.Make(), 2, 1, /*window_rows=*/2);
+    ASSERT_THAT(epochs->Next(), IsOk());
+    for (int tries = 0; parts.loads() < 2 && tries < 1000; ++tries) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    ASSERT_EQ(parts.loads(), 2) << "the first window, and the one behind it";
+    expected->SkipTo(1);
+    EXPECT_EQ(Numbers(epochs.get(), 4), Numbers(expected.get(), 4));
   }
 }
 

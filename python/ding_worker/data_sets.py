@@ -5,7 +5,7 @@
   .hdf5, .h5     episodes as Minari writes them, or columns as in D4RL; needs h5py
   .npz, .safetensors, a folder of .npy files    columns
   .csv           columns with a header, separated by commas; obs_0, obs_1, ... are the elements of obs
-  .episodes      a file of episodes, to split it (--rows_per_file) or to join several
+  .episodes      a file of episodes, to split it (--rows_per_file) or to join several; observations, actions and rewards are kept
 
 Columns are [N, ...], all rows of all episodes in the order in which they happened:
 
@@ -255,28 +255,44 @@ def _fit(column, spec, source):
     return fitted
 
 
-def _episodes_of(paths):
-    """Yields (source, (columns, final_obs, end)) of each episode of all files."""
+def _kept_fields(path, episodes):
+    """What is kept of a file of episodes: observation, action and reward."""
+    kept = [spec for spec in episodes.fields if spec.name.split("/")[0] == "obs" or spec.name in ("action", "reward")]
+    if "reward" not in (spec.name for spec in kept):
+        raise FormatError(f"'{path}' has the fields {', '.join(spec.name for spec in episodes.fields)}, expected a reward")
+    return kept
+
+
+def _of_episodes(path, expected):
+    episodes = read_episodes(path)
+    fields = _kept_fields(path, episodes)
+    expected = expected or fields
+    if fields != expected:
+        raise FormatError(f"'{path}' has the fields {fields}, the files before it {expected}")
+    for episode in episodes:
+        yield f"'{path}'", ({spec.name: episode[spec.name] for spec in fields}, episode.final_obs, 1 if episode.end == "terminated" else 2)
+
+
+def _episodes_of(paths, expected=None):
+    """Yields (source, (columns, final_obs, end)) of each episode; `expected` are the fields of files of episodes."""
+    first = None
     for path in paths:
-        source = f"'{path}'"
         if path.endswith(".episodes"):
-            for episode in read_episodes(path):
-                yield source, (episode.columns, episode.final_obs, 1 if episode.end == "terminated" else 2)
+            episodes = _of_episodes(path, expected)
         else:
-            for where, arrays in _read(path):
-                for episode in _cut(arrays, source + where):
-                    yield source, episode
+            episodes = ((f"'{path}'", episode) for where, arrays in _read(path) for episode in _cut(arrays, f"'{path}'{where}"))
+        for source, episode in episodes:
+            first = first or (source, set(episode[0]))
+            if set(episode[0]) != first[1]:
+                raise FormatError(f"{source} has the columns {', '.join(episode[0])}, {first[0]} has {', '.join(sorted(first[1]))}")
+            yield source, episode
 
 
 def _fields_of(found, env):
     """The fields of observation, action and reward; `found` are all episodes, or at least their extreme rows."""
     if not found:
         raise FormatError("there are no episodes")
-    names = list(found[0][1][0])
-    for source, (columns, _, _) in found:
-        if set(columns) != set(names):
-            raise FormatError(f"{source} has the columns {', '.join(columns)}, {found[0][0]} has {', '.join(names)}")
-    obs = list(found[0][1][1])
+    names, obs = list(found[0][1][0]), list(found[0][1][1])
     if env:
         fields = _env_fields(env)
     else:
@@ -296,22 +312,22 @@ def _join(found, fields, env):
     return Episodes(env or "", fields, rows, final_obs, lengths, np.array([end for _, (_, _, end) in found], np.uint8))
 
 
-def _known_fields(paths):
-    """The fields of the first of these files if all are files of episodes; then these need no guess."""
-    if not all(path.endswith(".episodes") for path in paths):
-        return None
+def _known_fields(paths, env):
+    """(fields, env) of the first file if all are files of episodes, whose fields need no guess; else (None, env)."""
+    if env or not paths or not all(path.endswith(".episodes") for path in paths):
+        return None, env
     first = read_episodes(paths[0])
-    return [spec for spec in first.fields if spec.name.split("/")[0] == "obs"] + [first.field("action"), first.field("reward")]
+    return _kept_fields(paths[0], first), first.env
 
 
 def import_episodes(paths, env=None):
     """Reads data sets in other formats, a path or a list of them, as one set of Episodes; `env` names the env whose fields they have."""
     paths = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    found = list(_episodes_of(paths))
+    fields, env_of_files = _known_fields(paths, env)
+    found = list(_episodes_of(paths, fields))
     if not found:
         raise FormatError(f"there are no episodes in: {', '.join(paths) or 'no files'}")
-    known = None if env else _known_fields(paths)
-    return _join(found, known or _fields_of(found, env), env)
+    return _join(found, fields or _fields_of(found, env), env_of_files)
 
 
 def _extremes(columns):
@@ -319,37 +335,43 @@ def _extremes(columns):
 
 
 def import_in_files(paths, folder, rows_per_file, env=None):
-    """Does the same for data that need not fit into memory: makes `folder`, a new one, of files with at most so many rows, or one episode.
+    """As import_episodes(), for data that need not fit into memory: makes `folder`, a new one, of files with at most so many rows, or one episode.
 
     Yields the Episodes of each file when it is written. The folder has its name when all of them are.
     """
-    paths = [os.fspath(path) for path in paths]
-    fields = None if env else _known_fields(paths)
-    if fields is None:
-        every = ((source, (_extremes(columns), final, end)) for source, (columns, final, end) in _episodes_of(paths))
-        fields = _fields_of(list(itertools.islice(every, 1 if env else None)), env)
+    paths, folder = [os.fspath(path) for path in paths], os.path.normpath(os.fspath(folder))
     unfinished = f"{folder}.unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
+    for path in (folder, unfinished):
+        if os.path.exists(path):
+            raise FormatError(f"'{path}' exists: expected a new folder '{folder}'")
+    fields, env_of_files = _known_fields(paths, env)
+    if fields is None:
+        every = ((source, (_extremes(columns), dict.fromkeys(final), end)) for source, (columns, final, end) in _episodes_of(paths))
+        fields = _fields_of(list(itertools.islice(every, 1 if env else None)), env)
     os.makedirs(unfinished)
     count = 0
 
     def write(found):
         nonlocal count
-        episodes = _join(found, fields, env)
+        episodes = _join(found, fields, env_of_files)
         write_episodes(os.path.join(unfinished, f"{count:05d}.episodes"), episodes)
         count += 1
         return episodes
 
-    found, rows = [], 0
-    for source, episode in _episodes_of(paths):
-        length = len(episode[0]["action"])
-        if found and rows + length > rows_per_file:
-            yield write(found)
-            found, rows = [], 0
-        found.append((source, episode))
-        rows += length
-    yield write(found)
-    os.rename(unfinished, folder)
+    try:
+        found, rows = [], 0
+        for source, episode in _episodes_of(paths, fields):
+            length = len(episode[0]["action"])
+            if found and rows + length > rows_per_file:
+                yield write(found)
+                found, rows = [], 0
+            found.append((source, episode))
+            rows += length
+        yield write(found)
+        os.rename(unfinished, folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
 def main(arguments=None):
@@ -369,8 +391,6 @@ def main(arguments=None):
         else:
             if given.rows_per_file < 1:
                 raise FormatError(f"--rows_per_file is {given.rows_per_file}, expected at least 1")
-            if os.path.exists(given.out):
-                raise FormatError(f"--out is '{given.out}', which exists: expected a new folder")
             written = [(episodes.returns, sum(episodes.lengths)) for episodes in import_in_files(given.paths, given.out, given.rows_per_file, given.env)]
             returns, rows, files = [value for of_file, _ in written for value in of_file], sum(rows for _, rows in written), f"{len(written)} files, "
     except (ValueError, OSError, ImportError, MemoryError) as error:

@@ -230,13 +230,29 @@ def test_a_folder_of_files_has_the_episodes_of_one_file(tmp_path, write, env):
     assert (dw.read_episodes(joined).fields, dw.read_episodes(joined).returns) == (whole.fields, whole.returns)
 
 
-def test_a_folder_that_cannot_be_finished_has_no_name(tmp_path):
+@pytest.mark.parametrize("env", [[], ["--env=CartPole-v1"]])  # With an env, files are written before the damaged one is read.
+def test_a_folder_that_cannot_be_finished_leaves_nothing(tmp_path, env):
     good = str(write_npz(tmp_path, make_columns()))
     (tmp_path / "bad.csv").write_text("obs_0,action,reward,done\n1,2\n")
     folder = tmp_path / "files"
-    assert "bad.csv" in data_sets.main([good, str(tmp_path / "bad.csv"), f"--out={folder}", "--rows_per_file=3"])
-    assert not folder.exists()
-    assert data_sets.main([good, f"--out={folder}", "--rows_per_file=1"]) is None
+    before = sorted(os.listdir(tmp_path))
+    assert "bad.csv" in data_sets.main([good, str(tmp_path / "bad.csv"), f"--out={folder}/", "--rows_per_file=1", *env])
+    assert sorted(os.listdir(tmp_path)) == before
+    assert data_sets.main([good, f"--out={folder}/", "--rows_per_file=1", *env]) is None
     assert len(os.listdir(folder)) == 3
     assert "exists: expected a new folder" in data_sets.main([good, f"--out={folder}", "--rows_per_file=1"])
     assert "expected at least 1" in data_sets.main([good, f"--out={folder}2", "--rows_per_file=0"])
+
+
+def test_files_that_do_not_fit_each_other_are_refused(tmp_path):
+    first, parts, other = (str(tmp_path / name) for name in ("a.npz", "b.npz", "c.episodes"))
+    columns = make_columns()
+    np.savez(first, **columns)
+    np.savez(parts, **{{"observations": "observations/x", "next_observations": "next_observations/x"}.get(name, name): column for name, column in columns.items()})
+    assert "has the columns obs/x" in data_sets.main([first, parts, f"--out={tmp_path}/files", "--rows_per_file=9", "--env=CartPole-v1"])
+    assert data_sets.main([first, f"--out={other}"]) is None
+    bounded = str(tmp_path / "d.episodes")
+    assert data_sets.main([first, f"--out={bounded}", "--env=CartPole-v1"]) is None
+    assert "d.episodes' has the fields" in data_sets.main([other, bounded, f"--out={tmp_path}/joined.episodes"])
+    assert data_sets.main([bounded, f"--out={tmp_path}/split", "--rows_per_file=3"]) is None
+    assert dw.read_episodes(f"{tmp_path}/split/00000.episodes").env == "CartPole-v1"

@@ -22,7 +22,7 @@ constexpr char kChecksums[] = "files/checksums";
 
 absl::Status RowFilesSnapshot::Write(StateWriter* writer) const {
   std::vector<RowFiles::Saved> written(static_cast<size_t>(count));
-  // Whoever only measures must not wait for the disk.
+  // Numbers and checksums are int64. Whoever does not write these must not wait for the disk.
   if (writer->needs_values(DType::kInt64)) {
     DING_ASSIGN_OR_RETURN(written, files->Write(save.get()));
   }

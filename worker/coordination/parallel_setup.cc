@@ -94,7 +94,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(made.policy, MakePolicy(config, env, modes));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config, made.policy->learn_mode()));
   if (supervised) {
-    DING_RETURN_IF_ERROR(ShowData(config, made.policy->learn_mode(), &data));
+    DING_RETURN_IF_ERROR(UseTransitions(config, *made.policy->learn_mode(), &data));
   }
   // A policy that only collects sends the statistics of normalization with its rows, so that they
   // have another layout.

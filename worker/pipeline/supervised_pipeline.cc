@@ -75,7 +75,8 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   TakeOrReport(MakePolicy(config_, env_spec_, modes), "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(CheckLearnsFromData(config_, policy_->learn_mode()));
-  DING_RETURN_IF_ERROR(ShowData(config_, policy_->learn_mode(), &data_));
+  DING_RETURN_IF_ERROR(UseTransitions(config_, *policy_->learn_mode(), &data_));
+  DING_RETURN_IF_ERROR(policy_->learn_mode()->SetData(data_.training));
   TakeOrReport(EpochsOf(config_, data_), "data set", &epochs_, &problems);
   TakeOrReport(
       create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),

@@ -579,9 +579,11 @@ TEST_F(ResumeTest, AnotherConfigIsRefusedWithEveryDifference) {
   changed.push_back("--set=policy.learn.batch_size=8");
   changed.push_back("--set=policy.params.learning_rate=0.5");
   changed.push_back("--set=env.type=CartPole-v1");
+  changed.push_back("--set=policy.params.learn_threads=2");
   EXPECT_EQ(Run(changed), 1);
   EXPECT_THAT(Output(), AllOf(HasSubstr("policy.learn.batch_size: 16 -> 8"),
-                              HasSubstr("policy.params.learning_rate"), HasSubstr("CartPole-v1")));
+                              HasSubstr("policy.params.learning_rate"), HasSubstr("CartPole-v1"),
+                              testing::Not(HasSubstr("ignored"))));
   std::vector<std::string> same = Resumed("run");
   same.push_back("--set=env.stop_value=5");
   same.push_back("--set=policy.params.learn_threads=2");

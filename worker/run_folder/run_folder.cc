@@ -285,6 +285,7 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   differencer.AddIgnoreCriteria(new IgnoresThreads);  // which the differencer owns
   std::string report;
   differencer.ReportDifferencesToString(&report);
+  differencer.set_report_ignores(false);
   if (differencer.Compare(before, after)) return absl::OkStatus();
   const std::vector<absl::string_view> lines = absl::StrSplit(report, '\n', absl::SkipEmpty());
   return absl::InvalidArgumentError(absl::StrCat(

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -20,7 +20,6 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/episodes.h"
-#include "ding_worker/data/returns.h"
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
@@ -99,13 +98,6 @@ absl::StatusOr<EpisodeSet> EpisodesOfFile(const std::string& path) {
   return absl::IsNotFound(of_buffer.status()) ? set : of_buffer;
 }
 
-// Returns what a file, or a folder that is no folder of episodes, has.
-absl::StatusOr<EpisodeSet> ReadOne(const std::string& path) {
-  absl::StatusOr<EpisodeSet> set = IsDirectory(path) ? EpisodesOfRun(path) : EpisodesOfFile(path);
-  if (set.ok()) return set;
-  return Annotate(set.status(), "data set");
-}
-
 std::string Where(const std::string& path) { return absl::StrCat("data set '", path, "'"); }
 
 // The files of a folder of episodes in the order of their names; empty if it is none.
@@ -115,7 +107,13 @@ absl::StatusOr<std::vector<std::string>> EpisodeFilesIn(const std::string& folde
   for (const std::string& name : names) {
     if (absl::EndsWith(name, ".episodes")) paths.push_back(JoinPath(folder, name));
   }
-  std::sort(paths.begin(), paths.end());
+  if (paths.empty()) return paths;
+  for (const char* const of_run : {"manifest.json", "total_config.textproto"}) {
+    if (!PathExists(JoinPath(folder, of_run))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("data set: the folder '", folder, "' has both '", of_run, "' of a run and '",
+                     paths[0], "', expected one of them: name the file, or move it away"));
+  }
   return paths;
 }
 
@@ -215,6 +213,9 @@ class DataSetFiles : public std::enable_shared_from_this<DataSetFiles> {
   // Splits the episodes, and returns the batches of those that are held out.
   absl::StatusOr<std::unique_ptr<IEvalData>> HoldOut(const DataSetOptions& options);
 
+  // kInvalidArgument if a file has more rows to learn from. 0: any number is accepted.
+  absl::Status CheckWindow(int64_t window_rows) const;
+
   // The rows to learn from of all files; without `transitions` those of observation and action.
   absl::StatusOr<RowParts> Training(const std::optional<TransitionOptions>& transitions) const;
 
@@ -229,6 +230,8 @@ class DataSetFiles : public std::enable_shared_from_this<DataSetFiles> {
     EpisodeIndex index;
     std::vector<int64_t> training;  // episodes, in order
     std::vector<int64_t> held_out;
+    // The episodes of a replay buffer: a run may go on, and replace the resume point that has it.
+    std::optional<SegmentBatch> kept;
   };
 
   absl::Status SetSpaces(const EnvSpec* env);
@@ -243,23 +246,30 @@ class DataSetFiles : public std::enable_shared_from_this<DataSetFiles> {
 
 absl::StatusOr<std::shared_ptr<DataSetFiles>> DataSetFiles::Open(const std::string& path,
                                                                  const EnvSpec* env) {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths = {path};
   if (IsDirectory(path)) {
     DING_ASSIGN_OR_RETURN(paths, EpisodeFilesIn(path));
   }
   auto opened = std::make_shared<DataSetFiles>();
   for (const std::string& file : paths) {
-    DING_ASSIGN_OR_RETURN(EpisodeIndex index, ReadEpisodeIndex(file));
-    opened->files_.push_back({file, std::move(index), {}, {}});
+    absl::StatusOr<EpisodeIndex> index = ReadEpisodeIndex(file);
+    if (absl::IsInvalidArgument(index.status()) && file == path) {
+      paths.clear();  // It may be the file of a replay buffer.
+      break;
+    }
+    if (!index.ok()) return Annotate(index.status(), "data set");
+    opened->files_.push_back({file, *std::move(index), {}, {}, std::nullopt});
   }
   if (paths.empty()) {
-    DING_ASSIGN_OR_RETURN(EpisodeSet set, ReadOne(path));
-    opened->files_.push_back(
-        {path,
-         {set.env, set.episodes.rows.spec_ptr(), set.episodes.final_obs.spec_ptr(),
-          std::move(set.episodes.segments), set.checksum},
-         {},
-         {}});
+    absl::StatusOr<EpisodeSet> set = IsDirectory(path) ? EpisodesOfRun(path) : EpisodesOfFile(path);
+    if (!set.ok()) return Annotate(set.status(), "data set");
+    SegmentBatch& episodes = set->episodes;
+    opened->files_.push_back({path,
+                              {set->env, episodes.rows.spec_ptr(), episodes.final_obs.spec_ptr(),
+                               episodes.segments, set->checksum},
+                              {},
+                              {},
+                              std::move(episodes)});
   }
   DING_RETURN_IF_ERROR(opened->SetSpaces(env));
   for (const File& file : opened->files_) {
@@ -312,21 +322,39 @@ absl::StatusOr<std::unique_ptr<IEvalData>> DataSetFiles::HoldOut(const DataSetOp
   return std::make_unique<EvalDataInMemory>(std::move(batches));
 }
 
+absl::Status DataSetFiles::CheckWindow(int64_t window_rows) const {
+  for (const File& file : files_) {
+    const int64_t rows = RowsOf(file.index.segments, file.training);
+    if (window_rows == 0 || rows <= window_rows) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data_set.window_rows is ", window_rows, ", but '", file.path, "' has ", rows,
+        " rows to learn from, and a file is loaded as a whole: expected at least as many, or a "
+        "folder of smaller files (python3 -m ding_worker.data_sets --rows_per_file)"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SegmentBatch> DataSetFiles::Read(const File& file) const {
   const std::string where = Where(file.path);
-  DING_ASSIGN_OR_RETURN(EpisodeSet set, ReadOne(file.path));
-  if (set.checksum != file.index.checksum) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, " has changed since the run began to read it: its checksum is ",
-                     set.checksum, ", expected ", file.index.checksum));
+  SegmentBatch episodes;
+  if (file.kept.has_value()) {
+    episodes = *file.kept;
+  } else {
+    absl::StatusOr<EpisodeSet> set = ReadEpisodes(file.path);
+    if (!set.ok()) return Annotate(set.status(), "data set");
+    if (set->checksum != file.index.checksum) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(where, " has changed since the run began to read it: its checksum is ",
+                       set->checksum, ", expected ", file.index.checksum));
+    }
+    episodes = std::move(set->episodes);
   }
   DING_RETURN_IF_ERROR(
-      Annotate(EndWhereNothingIsLegal(*observation(), *action(), &set.episodes), where));
+      Annotate(EndWhereNothingIsLegal(*observation(), *action(), &episodes), where));
   ColumnBinding columns(spec_, "", "rows");
-  DING_RETURN_IF_ERROR(Annotate(columns.Resolve(set.episodes.rows.spec()), where));
-  DING_RETURN_IF_ERROR(
-      Annotate(columns.CheckValues(columns.Bind(set.episodes.rows.view())), where));
-  return std::move(set.episodes);
+  DING_RETURN_IF_ERROR(Annotate(columns.Resolve(episodes.rows.spec()), where));
+  DING_RETURN_IF_ERROR(Annotate(columns.CheckValues(columns.Bind(episodes.rows.view())), where));
+  return episodes;
 }
 
 absl::StatusOr<Batch> DataSetFiles::Take(const SegmentBatch& episodes,
@@ -393,6 +421,7 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
                         DataSetFiles::Open(options.path, env));
   DataSet made;
   DING_ASSIGN_OR_RETURN(made.held_out, files->HoldOut(options));
+  DING_RETURN_IF_ERROR(files->CheckWindow(options.window_rows));
   DING_ASSIGN_OR_RETURN(made.training, files->Training(/*transitions=*/std::nullopt));
   made.observation = files->observation();
   made.action = files->action();

@@ -29,8 +29,9 @@ struct DataSetOptions {
   // A file, a folder of files `*.episodes`, or the folder of a serial run or of one of its resume
   // points.
   std::string path;
-  double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is held out
-  uint64_t seed = 0;      // determines which are held out: stream (seed, "data_set/held_out")
+  double held_out = 0.1;    // share of the episodes, above 0 and below 1; at least one is held out
+  uint64_t seed = 0;        // determines which are held out: stream (seed, "data_set/held_out")
+  int64_t window_rows = 0;  // the most rows to learn from that a file may have; 0: any number
 };
 
 // The files of a data set, and which of their episodes are held out.
@@ -49,11 +50,12 @@ struct DataSet {
 // Opens and splits a data set. `env` may be null: the spaces then come from the first file.
 //   kNotFound, kDataLoss, kFailedPrecondition  as from ReadEpisodes
 //   kInvalidArgument  it has no episodes and no replay buffer, has fewer than 2 episodes, has other
-//                     spaces than the env (lists the differences), or has an action that does not
-//                     exist
+//                     spaces than the env (lists the differences), a file that is larger than
+//                     window_rows, or an action that does not exist
 //   kInternal         it contains NaN or infinity; names column and row
-// RowParts::load of `training` reads a file again and returns the same errors, and
-//   kFailedPrecondition  the file has changed since LoadDataSet()
+// The values of a file are checked when it is read: here, if it has held-out episodes, else by
+// RowParts::load of `training`. This reads a file again, and returns the errors of values and
+//   kNotFound, kDataLoss, kFailedPrecondition  the file was removed, damaged or changed meanwhile
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
 
 // Returns the rows of data.training with the fields of the next observation, "reward" and "discount"

@@ -300,6 +300,34 @@ TEST(DataSetTest, AFileOfAFolderWithOtherSpacesOrWithoutEpisodesIsNamed) {
   }
 }
 
+TEST(DataSetTest, AFolderOfARunWithAFileOfEpisodesIsAmbiguous) {
+  const std::string folder = WriteFolder("run_with_episodes", 3);
+  ASSERT_THAT(WriteFileAtomically(JoinPath(folder, "total_config.textproto"), ""), IsOk());
+  EXPECT_THAT(LoadDataSet({folder}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(HasSubstr("total_config.textproto"),
+                                      HasSubstr("0000.episodes"), HasSubstr("name the file"))));
+}
+
+TEST(DataSetTest, AWindowMustHoldEachFile) {
+  const std::string folder = WriteFolder("windows", 3);
+  EXPECT_THAT(LoadDataSet({folder, 0.2, 1, 9}, nullptr), IsOk());
+  EXPECT_THAT(LoadDataSet({folder, 0.2, 1, 8}, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(HasSubstr("window_rows is 8"), HasSubstr(".episodes' has 9 "
+                                                                               "rows"))));
+}
+
+// A run that goes on replaces its resume points.
+TEST(DataSetTest, AReplayBufferIsKeptWhateverBecomesOfItsFile) {
+  const std::string path = PathOf("kept.buffer");
+  ASSERT_THAT(SaveData(*MakeBuffer(), path), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const DataSet data, LoadDataSet({path, 0.2, 1}, nullptr));
+  const Batch rows = AllRows(data.training);
+  ASSERT_THAT(RemoveFile(path), IsOk());
+  ExpectEqual(AllRows(data.training), rows);
+}
+
 TEST(DataSetTest, RefusesFoldersAndFilesWithoutAReplayBuffer) {
   const std::string folder = PathOf("no_run");
   ASSERT_THAT(CreateDirectories(folder), IsOk());

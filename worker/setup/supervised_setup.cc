@@ -1,6 +1,5 @@
 #include "ding_worker/worker/setup/supervised_setup.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -48,7 +47,7 @@ std::vector<std::string> ScheduleProblems(const ExperimentConfig& config) {
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env) {
   const bool has_env = env->observation != nullptr;
   const DataSetOptions options{config.data_set().path(), config.data_set().held_out(),
-                               config.seed()};
+                               config.seed(), config.data_set().window_rows()};
   DING_ASSIGN_OR_RETURN(DataSet data, LoadDataSet(options, has_env ? env : nullptr));
   env->observation = data.observation;
   env->action = data.action;
@@ -58,14 +57,6 @@ absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* e
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
                                                          const DataSet& data) {
   const int64_t window_rows = config.data_set().window_rows();
-  const auto largest = std::max_element(data.training.rows.begin(), data.training.rows.end());
-  if (window_rows > 0 && *largest > window_rows) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data_set.window_rows is ", window_rows, ", but a file of '", config.data_set().path(),
-        "' has ", *largest,
-        " rows to learn from, and is loaded as a whole: expected at least as "
-        "many, or a folder of smaller files (python3 -m ding_worker.data_sets --rows_per_file)"));
-  }
   return ShuffledEpochs::Create(
       data.training, config.policy().learn().batch_size(), config.seed(),
       window_rows > 0 ? window_rows : std::numeric_limits<int64_t>::max());
@@ -102,11 +93,12 @@ absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode
                          "expected one that does, such as 'bc'"));
 }
 
-absl::Status ShowData(const ExperimentConfig& config, LearnMode* policy, DataSet* data) {
-  if (!policy->attributes().transitions) return absl::OkStatus();
+absl::Status UseTransitions(const ExperimentConfig& config, const LearnMode& policy,
+                            DataSet* data) {
+  if (!policy.attributes().transitions) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(data->training, TransitionsOf(*data, {config.policy().nstep(),
                                                               config.policy().discount_factor()}));
-  return policy->SetData(data->training);
+  return absl::OkStatus();
 }
 
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

@@ -23,8 +23,7 @@ namespace ding {
 // none.
 absl::StatusOr<DataSet> LoadDataSetOf(const ExperimentConfig& config, EnvSpec* env);
 
-// Returns the epochs of batches that the run learns from. kInvalidArgument if a file has more rows
-// than data_set.window_rows.
+// Returns the epochs of batches that the run learns from. They load the rows of `data`.
 absl::StatusOr<std::unique_ptr<ShuffledEpochs>> EpochsOf(const ExperimentConfig& config,
                                                          const DataSet& data);
 
@@ -38,9 +37,9 @@ absl::StatusOr<std::shared_ptr<const IMetric>> MetricOf(const ExperimentConfig& 
 // returns are made for a policy that learns from no rewards.
 absl::Status CheckLearnsFromData(const ExperimentConfig& config, const LearnMode* policy);
 
-// Makes `policy` learn from the transitions of `data` if it learns from transitions, and shows them
-// to it (LearnMode::SetData()).
-absl::Status ShowData(const ExperimentConfig& config, LearnMode* policy, DataSet* data);
+// Replaces the rows of data->training by transitions (TransitionsOf()) if `policy` learns from
+// these.
+absl::Status UseTransitions(const ExperimentConfig& config, const LearnMode& policy, DataSet* data);
 
 // kInvalidArgument if the data set has another content than when the run began.
 absl::Status CheckSameDataSet(const ExperimentConfig& config, const DataSet& data,

@@ -117,7 +117,9 @@ class ConfiguredLearner : public TaskLearner {
       DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
     }
     if (supervised) {
-      DING_RETURN_IF_ERROR(ShowData(config, made->policy_->learn_mode(), &data));
+      LearnMode* const learn = made->policy_->learn_mode();
+      DING_RETURN_IF_ERROR(UseTransitions(config, *learn, &data));
+      DING_RETURN_IF_ERROR(learn->SetData(data.training));
       DING_ASSIGN_OR_RETURN(made->data_set_, DataSetLearning::Create(config, std::move(data)));
     } else {
       DING_RETURN_IF_ERROR(made->FindLayout(config, env));

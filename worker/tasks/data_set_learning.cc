@@ -55,6 +55,8 @@ absl::StatusOr<std::unique_ptr<DataSetLearning>> DataSetLearning::Create(
     const ExperimentConfig& config, DataSet data) {
   auto made = absl::WrapUnique(new DataSetLearning(config, std::move(data)));
   DING_ASSIGN_OR_RETURN(made->epochs_, EpochsOf(config, made->data_));
+  // The rows are loaded before the learner joins a group, which would wait for it.
+  DING_RETURN_IF_ERROR(made->epochs_->Next().status());
   DING_ASSIGN_OR_RETURN(made->metric_, MetricOf(config, made->data_));
   return made;
 }
