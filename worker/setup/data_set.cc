@@ -216,7 +216,8 @@ class DataSetFiles : public std::enable_shared_from_this<DataSetFiles> {
   // kInvalidArgument if a file has more rows to learn from. 0: any number is accepted.
   absl::Status CheckWindow(int64_t window_rows) const;
 
-  // The rows to learn from of all files; without `transitions` those of observation and action.
+  // Returns the rows to learn from. They have the fields of observation and action and, with
+  // `transitions`, those that TransitionsOf() names.
   absl::StatusOr<RowParts> Training(const std::optional<TransitionOptions>& transitions) const;
 
   const SpecPtr& observation() const { return spaces_.observation; }

@@ -35,8 +35,8 @@ absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Se
 // kInvalidArgument if there is no reward of one number.
 absl::Status CheckReward(const Spec& rows);
 
-// The fields of `rows`, then those of the next observation, "reward" and "discount"
-// (data/sample_columns.h).
+// Returns the fields of `rows`, followed by the fields of the next observation, "reward" and
+// "discount" (data/sample_columns.h).
 absl::StatusOr<SpecPtr> WithTransitions(const Spec& rows, const Spec& observation);
 
 // Appends the columns of `spec`, which WithTransitions() returned, to `taken`: the rows of these
