@@ -16,9 +16,10 @@
 // A generation is a fixed set of learners with ranks. It ends when a learner is lost, or reports
 // that it lost another one. The remaining learners then report their iterations and form the next
 // generation, with dense ranks. Rank 0 is the learner with the most iterations, and all continue
-// from its state. A learner that comes later waits for the next generation; for it, the present
-// generation is ended, but not before admit_period. If all learners of the generations are gone,
-// the task fails, and the coordinator assigns it again from the last checkpoint.
+// from its state. A learner that comes later waits for the next generation. To admit it, the
+// aggregator ends the present generation as soon as that has lasted for admit_period. If all
+// learners that were in a generation are gone, the task fails, and the coordinator assigns it again
+// from the last checkpoint.
 //
 // The logic is in group_core.h. This class connects it with the coordinator and the learners.
 //
@@ -70,8 +71,8 @@ class LearnerAggregator : private WorkerHandler {
     // The least time between two reports of the group's members to the coordinator. A report is
     // sent only if something has changed.
     absl::Duration report_period = absl::Seconds(1);
-    // Where and how to listen. Create() replaces check_hello, the welcome message (by the
-    // coordinator's), and the lease if the coordinator has announced one.
+    // Where and how to listen. Create() sets check_hello itself. It takes the welcome message and
+    // the lease, if one was announced, from the coordinator.
     WorkerServer::Options server;
     const Clock* clock = Clock::Real();
   };
@@ -85,14 +86,14 @@ class LearnerAggregator : private WorkerHandler {
   // The address to which learners connect.
   const std::string& address() const { return server_->address(); }
 
-  // Works until the run ends, and returns the coordinator's last message. By then the learners were
-  // told, and have left or leave_timeout has passed.
+  // Works until the run ends, and returns the coordinator's last message. Before it returns, it
+  // tells the learners that the run ends, and waits until they have left, at most leave_timeout.
   //   kCancelled  Close() was called
   //   others      the session with the coordinator ended, for this reason
   absl::StatusOr<EndRun> Run();
   // Leaves the run: Run() returns.
   void Close();
-  // Whether the run is over: do not replace learners any more.
+  // Whether the run is over. If so, do not start lost learners again.
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The status of the learners. The coordinator gets the same, for the status of the run.

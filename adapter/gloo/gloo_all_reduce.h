@@ -2,8 +2,8 @@
 // ranks. The connections are not encrypted, so use them on a private network only
 // (docs/reference/adapter.md).
 //
-// The ranks find each other by the rendezvous, whose values travel over the control plane. So the
-// rendezvous needs no port of its own, which strangers could connect to.
+// The ranks find each other through the Rendezvous. Its values travel over the control plane, so
+// there is no further port that strangers could connect to.
 //
 // Ownership, threads, errors: the same as for AllReduce.
 #ifndef DING_WORKER_ADAPTER_GLOO_GLOO_ALL_REDUCE_H_
