@@ -1,5 +1,6 @@
-// The source of time: clock and timer; and Deadline, the moment at which a wait ends. Code that
-// measures or writes time stamps takes a Clock, so that a test can decide what time it is.
+// Clock, the source of time; Timer, which measures a duration; and Deadline, the moment at which a
+// wait ends. Code that measures time or writes time stamps takes a Clock, so that a test can set
+// the time.
 //
 // Threads: thread-safe.
 //
@@ -63,8 +64,8 @@ class SimulatedClock : public Clock {
 // Immutable.
 class Deadline {
  public:
-  // The moment `timeout` from now. A deadline after an infinite or very long timeout never passes;
-  // after a timeout of zero or less it has passed already.
+  // Returns the moment `timeout` from now, but at most a year from now. With a timeout of zero or
+  // less it has passed already.
   static Deadline After(absl::Duration timeout) {
     // Very long timeouts would overflow the clock's counter.
     const absl::Duration bounded = std::min(timeout, absl::Hours(24 * 365));
@@ -72,10 +73,11 @@ class Deadline {
                     absl::ToChronoNanoseconds(std::max(bounded, absl::ZeroDuration())));
   }
 
+  // A year from now, longer than any wait.
   static Deadline Never() { return After(absl::InfiniteDuration()); }
 
   bool Passed() const { return SteadyClock::now() >= time_; }
-  // The time until it passes; never negative.
+  // The time until the deadline passes; never negative.
   absl::Duration Left() const {
     return std::max(absl::FromChrono(time_ - SteadyClock::now()), absl::ZeroDuration());
   }

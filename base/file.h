@@ -2,8 +2,8 @@
 // reader sees the old file or the new one, and a failed write (full disk) leaves the old one as it
 // was.
 //
-// Threads: thread-safe. If two threads write the same path, the file of the last rename stays; it
-// is never a mixture of both.
+// Threads: thread-safe. If two threads write the same path, the last rename wins; the file is never
+// a mixture of both.
 #ifndef DING_WORKER_BASE_FILE_H_
 #define DING_WORKER_BASE_FILE_H_
 
@@ -57,8 +57,9 @@ class OpenFile {
 // Opens a file that this process may not have made, like open(2) with the same `flags` and
 // `mode`. It never waits: for a FIFO, a device, a folder or a socket it returns an error that says
 // what was found. Our code opens every existing file with this function.
-//   kInvalidArgument   the path is not a regular file; with O_NOFOLLOW, it is a symbolic link
-//   kNotFound, kPermissionDenied, kResourceExhausted, kInternal  open(2) failed
+//   kInvalidArgument   the path is not a regular file, or is too long; with O_NOFOLLOW, it is a
+//                      symbolic link
+//   others             open(2) failed, with the code of ErrnoStatus()
 absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode = 0);
 
 // The default size limit of ReadFile(): larger than any config, address file or log that is read as
@@ -78,6 +79,7 @@ absl::StatusOr<std::string> ReadPrivateFile(const std::string& path);
 // Writes a temporary file beside `path`, flushes it to the disk and renames it to `path`; the
 // parent folder must exist.
 //   kResourceExhausted  the disk is full, a quota is used up, or the file is too large
+//   kInvalidArgument    `path` is a folder, or is too long
 //   kPermissionDenied, kNotFound, kInternal  the file could not be written
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
@@ -146,10 +148,12 @@ absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& path);
 // folder must not exist there.
 absl::Status RenamePath(const std::string& from, const std::string& to);
 
-// Moves folder `from` to `to`. If there is already a folder at `to`, it is replaced in one step and
-// then removed, provided that the file system can exchange two names (all usual ones of Linux can).
-// On other file systems the old folder is first renamed to `to.old.<pid>`. If this fails, `to` is
-// still complete: it is the old folder, or the new one if only the removal of the old one failed.
+// Moves folder `from` to `to`. If there is a folder at `to`, the two exchange their names in one
+// step, and the old folder is removed. After an error `to` is still complete: it is the old folder,
+// or the new one if only the removal of the old one failed.
+//
+// On a file system that cannot exchange two names (all usual ones of Linux can), the old folder is
+// first renamed to `to.old.<pid>`, and `to` is missing for a moment.
 absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
 // Removes a file. OK if there is nothing at `path`; an error if it is a folder.

@@ -33,7 +33,7 @@ enum class LogSeverity { kVerbose, kInfo, kWarning, kError };
 
 struct LogLine {
   LogSeverity severity;
-  const char* file;  // as the compiler was given it
+  const char* file;  // the path that the compiler was given
   int line;
   absl::string_view message;  // without a line end; valid during the call
 };
@@ -46,13 +46,13 @@ class LogSink {
   virtual void Send(const LogLine& line) = 0;
 };
 
-// Sends the lines to `sink` from now on, or to stderr if it is null. Returns the sink before, null
-// if that was stderr. A sink may be destroyed when another one is set and all calls that were
-// logging at that time have returned.
+// Sends the lines to `sink` from now on, or to stderr if it is null. Returns the previous sink,
+// which is null for stderr. Destroy a sink only when another one is set, and when all calls that
+// were logging at that time have returned.
 LogSink* SetLogSink(LogSink* sink);
 
-// From now on lines below `least` are left out, and their messages are not made. Returns the bound
-// before, which is kInfo at first.
+// Drops lines below `least` from now on, without evaluating their messages. Returns the previous
+// bound. It is kInfo at first.
 LogSeverity SetMinLogSeverity(LogSeverity least);
 
 namespace internal_log {
@@ -97,8 +97,7 @@ class Message {
     return reached.fetch_add(1);            \
   }()
 
-// The severity is VERBOSE, INFO, WARNING or ERROR. If the line is left out, its message is not
-// evaluated.
+// The severity is VERBOSE, INFO, WARNING or ERROR. The message of a dropped line is not evaluated.
 #define DING_LOG(severity) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, true)
 #define DING_LOG_IF(severity, condition) DING_LOG_STREAM_(DING_LOG_SEVERITY_##severity, condition)
 #define DING_LOG_EVERY_N(severity, n) \

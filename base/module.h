@@ -12,8 +12,8 @@
 //
 //   (config, const my::WindowParams&, deps...)  `params` are read; another message is refused
 //   (config, const NoParams&, deps...)          takes no params: all are refused
-//   (config, deps...)                           reads them itself (base/params.h), and the
-//                                               registration names the message
+//   (config, deps...)                           the maker reads them itself (base/params.h), and
+//                                               the registration names the message
 //
 // An interface declares its type of module and a registry beside itself:
 //
@@ -23,7 +23,7 @@
 //     return *registry;
 //   }
 //
-// A struct that derives from a Module adds what else there is to know of a type. It is registered
+// To tell more about a type, derive a struct from the Module and add fields to it. It is registered
 // as `(BufferDescriptor{Make, /*tells_removed_items=*/true})`.
 //
 // Threads: thread-safe.
@@ -67,8 +67,8 @@ struct Second<F, std::void_t<decltype(&F::operator())>> : Second<decltype(&F::op
 
 }  // namespace internal_module
 
-// A type of an interface: how to make a `Made`, a pointer, from a Config with the fields `type` and
-// `params`, and which params it takes. Converts implicitly from a maker.
+// One type of module: how to make it, and which params it takes. `Made` is a pointer to the
+// interface. Config has the fields `type` and `params`. Converts implicitly from a maker.
 template <typename Made, typename Config, typename... Deps>
 struct Module {
  private:
@@ -85,8 +85,8 @@ struct Module {
   using Maker = std::function<absl::StatusOr<Made>(const Config&, Deps...)>;
   Module() = default;
   Module(std::nullptr_t) {}  // NOLINT: makes nothing, like an empty std::function
-  // `check`, if there is one, replaces the check that the params are of the right message, and is
-  // called before `make`.
+  // `check` is called before `make`. Without one, the check is that the params hold the message
+  // which `make` takes.
   template <typename Make, std::enable_if_t<!std::is_base_of_v<Module, Make> &&
                                                 (kReadsParams<Make> || kTakesParams<Make>),
                                             int> = 0>
@@ -133,8 +133,8 @@ class ModuleRegistry : public Registry<Type> {
 
   // Makes what `config` names.
   //   kNotFound         no linked type has this name; the message lists the names that are linked
-  //   kInvalidArgument  the type refuses the params, or the maker the config or the dependencies.
-  //                     The message does not say which module of a run this is: callers add it
+  //   kInvalidArgument  the type refuses the params, or the maker refuses the config or the
+  //                     dependencies. The message does not name the module: callers add its name
   //   kInternal         the maker threw or returned null; the message names the type
   template <typename Config, typename... Deps>
   std::invoke_result_t<const Type&, const Config&, Deps...> Create(const Config& config,

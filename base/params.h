@@ -7,7 +7,7 @@
 //
 // Threads: thread-safe (pure functions).
 //
-// The ranges of fields are options of theirs (base/ranges.proto), and are checked here.
+// A field's range is an option of the field (base/ranges.proto). ReadParams() checks it.
 #ifndef DING_WORKER_BASE_PARAMS_H_
 #define DING_WORKER_BASE_PARAMS_H_
 
@@ -26,9 +26,9 @@ namespace ding {
 // Returns the range of the field in words, such as "at least 1", "above 0", "in [0, 1)" or
 // "finite"; empty if it has none.
 std::string RangeText(const google::protobuf::FieldDescriptor& field);
-// Adds "<path><field> is <value>, expected <range>" for each field that is out of its range, also
-// in the messages inside; not in an Any, which ReadParams() checks. `path` is empty or ends with a
-// dot.
+// Adds "<path><field> is <value>, expected <range>" to `*problems` for each field that is out of
+// its range. Checks nested messages, too, except those in an Any: ReadParams() checks these. `path`
+// is empty or ends with a dot.
 void CheckRanges(const google::protobuf::Message& message, absl::string_view path,
                  std::vector<std::string>* problems);
 
@@ -48,8 +48,8 @@ struct GivenParams {
   absl::string_view field;              // the name of the field, for messages
 };
 
-// Reads what is given into `*params`, the message that the type takes; a null `params` says that
-// the type takes none. Without given parameters `*params` is unchanged.
+// Reads the given parameters into `*params`, the message that the type takes. Pass null for a type
+// that takes none. If none are given, `*params` is unchanged, but its ranges are still checked.
 //   kInvalidArgument  the type takes no parameters, or another message; or the bytes are no such
 //                     message. The text names the field, the type and both messages, as in "params
 //                     hold a my.WindowParams, but type 'solo' takes none". Or fields are out of
@@ -59,12 +59,12 @@ absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* par
 void ReadParams(const GivenParams& given, google::protobuf::Message* params,
                 std::vector<std::string>* problems);
 
-// Tells whether a type can work with the given parameters without creating anything, so that a run
-// refuses them before it begins. Stands beside the factory in a registry.
+// Checks the parameters given to a type without creating anything, so that a run refuses bad ones
+// before it begins. A registry keeps it beside the factory.
 using ParamsCheck = std::function<absl::Status(const GivenParams&)>;
-// The check of a type that takes none.
+// The check of a type that takes no parameters.
 absl::Status TakesNoParams(const GivenParams& given);
-// The check of a type that takes a Params.
+// The check of a type whose parameters are the message `Params`.
 template <typename Params>
 absl::Status TakesParams(const GivenParams& given) {
   Params params;

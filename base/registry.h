@@ -1,10 +1,10 @@
 // Maps names to factories, so that a program finds the implementations that are linked into it.
 //
-// Each interface has one registry, which stands beside it as a leaked function-local static. The
-// target of an implementation's factory registers itself at start-up with DING_REGISTER and has
-// `alwayslink`. Each registration has one line of help, which `--list_modules` of a program prints
-// beside the name. A type that takes parameters (base/params.h) also has the message that holds
-// them, so that `--set` and `--help_config` know it.
+// Each interface has one registry: a function-local static beside it that is never destroyed. An
+// implementation registers its factory at start-up with DING_REGISTER; its target has `alwayslink`.
+// Each registration has one line of help, which `--list_modules` of a program prints beside the
+// name. A type that takes parameters (base/params.h) also registers the message that holds them, so
+// that `--set` and `--help_config` know it.
 //
 // DING_REPLACE puts another factory in the place of one that is registered, for a program that
 // needs an implementation of its own under a name that configs already use. The order in which the
@@ -13,9 +13,9 @@
 //   - A name that is registered twice or replaced twice ends the program at start-up with a message
 //     that names both places: the binary was put together wrongly, and no config could choose
 //     between the two.
-//   - So does help that is empty, longer than kMaxRegistryHelp or has a line break.
-//   - A replacement of a name that nothing registers is found when the registry is used: every
-//     Find() fails and names its place.
+//   - Help that is empty, longer than kMaxRegistryHelp or has a line break ends it, too.
+//   - If a replaced name is not registered by anything, every Find() fails and names the place of
+//     the replacement.
 //   - An unknown name is a mistake of the user: Find() returns NotFound and lists the linked names.
 //
 // Threads: thread-safe.
@@ -60,7 +60,7 @@ namespace ding {
 inline constexpr size_t kMaxRegistryHelp = 100;
 
 // Returns the descriptor of the message that holds the parameters of a type, as
-// `&MyParams::descriptor` does; null if a registration names none. It is a function since
+// `&MyParams::descriptor` does; null if a registration names none. It is a function because
 // registrations run before main().
 using ParamsMessage = const google::protobuf::Descriptor* (*)();
 
@@ -93,13 +93,13 @@ class ListedRegistry {
   virtual std::vector<RegistryEntry> Entries() const = 0;
 };
 
-// All entries of the registries of this kind that this program has, sorted by name: none if there
-// is no such registry.
+// Returns the entries of all registries of this kind in this program, sorted by name. Returns none
+// if there is no such registry.
 std::vector<RegistryEntry> EntriesOfKind(absl::string_view kind);
 
 namespace registry_internal {
 
-// EntriesOfKind() looks in registries from the first call to the second one.
+// EntriesOfKind() searches a registry from its List() to its Unlist().
 void List(const ListedRegistry* registry);
 void Unlist(const ListedRegistry* registry);
 
@@ -111,8 +111,8 @@ void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view
                                   absl::string_view verb, absl::string_view first,
                                   absl::string_view second);
 
-// If the factory knows the message of its params, as a Module does (base/module.h), the factory and
-// its help learn it from each other.
+// Gives a factory and its help the same message of params, if the factory has a place for it, as a
+// Module does (base/module.h). If both name a message, the one in the help is used.
 template <typename Factory>
 auto ShareMessage(Factory* factory, RegistryHelp* help, int)
     -> decltype(factory->params_message, void()) {
@@ -133,16 +133,15 @@ class Registry : public ListedRegistry {
   Registry& operator=(const Registry&) = delete;
   ~Registry() override { registry_internal::Unlist(this); }
 
-  // `help` is one line for users, `where` the file and line of the registration. A name that is
-  // registered already and help that is not one line of 1 to kMaxRegistryHelp bytes end the
-  // program.
+  // `help` is one line for users, `where` the file and line of the registration. Ends the program
+  // if the name is registered already, or if `help` is not one line of 1 to kMaxRegistryHelp bytes.
   void Register(absl::string_view name, Factory factory, const RegistryHelp& help,
                 absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::registered, "registered", name, std::move(factory), help, where);
   }
 
-  // Takes the place of the registration of `name`, which may come earlier or later. A name that is
-  // replaced already ends the program, and so does `help` as in Register().
+  // Takes the place of the registration of `name`, which may come earlier or later. Ends the
+  // program if the name is replaced already, or if Register() would refuse `help`.
   void Replace(absl::string_view name, Factory factory, const RegistryHelp& help,
                absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
     Add(&Slot::replacement, "replaced", name, std::move(factory), help, where);
@@ -150,7 +149,7 @@ class Registry : public ListedRegistry {
 
   // Returns the factory of `name`.
   //   kNotFound            `name` is not registered; the message lists the names that are
-  //   kFailedPrecondition  the sentences of Problems()
+  //   kFailedPrecondition  there are Problems(); the message lists them
   absl::StatusOr<Factory> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const std::vector<std::string> problems = ListProblems();
@@ -246,8 +245,8 @@ class Registry : public ListedRegistry {
   std::map<std::string, Slot, std::less<>> slots_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. It
-// takes precedence over a DING_REPLACE of the name. The registry must outlive it.
+// For tests: adds or replaces a factory, until the destructor restores the old state. It takes
+// precedence over a DING_REPLACE of the name. The registry must outlive it.
 template <typename Factory>
 class ScopedRegistration {
  public:

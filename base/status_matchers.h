@@ -54,7 +54,7 @@ auto IsError(absl::StatusCode code, const Parts&... parts) {
   }
 }
 
-// The same for one code each: IsInternal("env 3", "nan").
+// IsError() for a fixed code, as in IsInternal("env 3", "nan").
 #define DING_STATUS_MATCHER_(name, code)              \
   template <typename... Parts>                        \
   auto name(const Parts&... parts) {                  \
