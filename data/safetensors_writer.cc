@@ -109,7 +109,9 @@ class DataWriter : public StateWriter {
       left -= static_cast<int64_t>(piece.size());
       return left < 0 ? absl::OkStatus() : file_.Append(piece);
     }));
-    return left == 0 ? absl::OkStatus() : Changed(name, absl::StrCat("lacks ", left, " bytes"));
+    if (left == 0) return absl::OkStatus();
+    return Changed(name, left > 0 ? absl::StrCat("lacks ", left, " bytes")
+                                  : absl::StrCat("has ", -left, " bytes too many"));
   }
 
   absl::Status Finish() const {
