@@ -8,8 +8,8 @@
 //         ▲                                                                  │ last reference gone
 //         └──────────────────────────── block ◄──────────────────────────────┘
 //
-// Reusing blocks matters: the page faults of a fresh block take 3.5 times as long as the copy
-// itself.
+// Reusing blocks saves time: the page faults of a fresh block take 3.5 times as long as copying the
+// rows into it.
 //
 // The columns of a block begin at multiples of 64 bytes; the columns of a slice need not.
 //
@@ -17,6 +17,8 @@
 //            destroyed.
 // Threads:   a Batch is immutable and therefore thread-safe; BlockPool is thread-safe; BatchBuilder
 //            is thread-compatible.
+// Errors:    accessors throw, as in data/columns.h. The other functions end the program for rows
+//            that do not exist.
 #ifndef DING_WORKER_DATA_BATCH_H_
 #define DING_WORKER_DATA_BATCH_H_
 
@@ -75,10 +77,10 @@ class Batch {
   ColumnsView view() const {
     return ColumnsView(block_->spec.get(), block_->columns.data(), first_row_, rows_);
   }
-  // Returns rows [begin, begin + rows), which share the block. They are single rows.
+  // Returns rows [begin, begin + rows) as single rows, in the same block.
   Batch Slice(int64_t begin, int64_t rows) const;
-  // Returns column `index` as a tensor [rows, ...shape] that keeps the block alive. It must not be
-  // written.
+  // Returns column `index` as a tensor [rows, ...shape] that keeps the block alive. Do not write to
+  // it.
   Tensor tensor(int index) const;
 
  private:
@@ -95,8 +97,8 @@ class Batch {
 
 class BatchBuilder {
  public:
-  // Creates a builder with a block of its own, without a pool. kResourceExhausted without the
-  // memory.
+  // Creates a builder with a block of its own, without a pool. kResourceExhausted if there is not
+  // enough memory.
   static absl::StatusOr<BatchBuilder> Create(SpecPtr spec, int64_t capacity_rows);
 
   BatchBuilder(BatchBuilder&&) = default;
@@ -128,8 +130,8 @@ class BlockPool {
   explicit BlockPool(SpecPtr spec, int max_free_blocks = 8);
 
   const SpecPtr& spec() const { return spec_; }
-  // Returns a builder with a block for at least `rows` rows. kResourceExhausted, with the sizes,
-  // without the memory.
+  // Returns a builder with a block for at least `rows` rows. kResourceExhausted if there is not
+  // enough memory; the message has the sizes.
   absl::StatusOr<BatchBuilder> Allocate(int64_t rows);
   // Returns the number of unused blocks in the pool.
   int free_blocks() const;
@@ -145,13 +147,13 @@ class BlockPool {
 // field by field. The first from.spec().size() fields of `to` must have the layout of `from`.
 void GatherRows(const ColumnsView& from, absl::Span<const int64_t> source_rows,
                 const MutableColumnsView& to, int64_t to_begin);
-// A row of some columns; `columns` points to the beginning of each column.
+// The place of a row: `columns` points to the beginning of each column, `row` counts from there.
 struct RowPlace {
   const std::byte* const* columns = nullptr;
   int64_t row = 0;
 };
-// Copies column `column`, with `row_bytes` bytes per row, of `rows`, which may be anywhere, to
-// consecutive rows at `to`.
+// Copies column `column` of `rows`, which may be in different blocks, to consecutive rows at `to`.
+// `row_bytes` is the size of one row of the column.
 void GatherColumn(absl::Span<const RowPlace> rows, int column, int64_t row_bytes, std::byte* to);
 // Copies all rows of `from` to `to` beginning at `to_begin`; layouts as for GatherRows.
 void CopyRows(const ColumnsView& from, const MutableColumnsView& to, int64_t to_begin);

@@ -1,4 +1,4 @@
-// A checkpoint: a folder with the named parts of a program's state. It is there as a whole or not
+// A checkpoint is a folder with the named parts of a program's state. It exists as a whole or not
 // at all. CheckpointWriter writes checkpoints in the background.
 //
 //   iteration_1200/
@@ -6,9 +6,9 @@
 //     model.safetensors    one file for each component
 //     optimizer.safetensors
 //
-// A checkpoint is written under a temporary name beside its place and renamed when all of it is on
-// the disk. In the same step it replaces an old checkpoint at that place, which stays if anything
-// fails before. A reader checks every byte before it returns anything.
+// A checkpoint is first written under a temporary name beside its path. When all of it is on the
+// disk, it is renamed, and replaces an old checkpoint at that path. If anything fails before, the
+// old checkpoint stays. CheckpointReader::Open() checks every byte of all files.
 //
 // Threads: a CheckpointReader is thread-compatible, a CheckpointWriter is thread-safe.
 //
@@ -44,16 +44,16 @@
 namespace ding {
 
 struct CheckpointComponent {
-  // The name of the component and of its file: letters, digits, '_', '-' and '.', not beginning
-  // with '.'.
+  // The name of the component and of its file: at most 200 letters, digits, '_', '-' and '.', not
+  // beginning with '.'.
   std::string name;
-  // Writes the component. WriteSafetensors() calls it several times.
+  // Writes the component. It is called several times, as by WriteSafetensors().
   std::function<absl::Status(StateWriter*)> save;
 };
 
 // The content of the manifest. A reader can look at it before it loads a component.
 struct CheckpointInfo {
-  std::string kind;                           // what the checkpoint is for, as its writer calls it
+  std::string kind;                           // what the checkpoint is for, in the writer's words
   std::map<std::string, std::string> fields;  // any text
 };
 
@@ -66,9 +66,9 @@ struct CheckpointInfo {
 absl::Status WriteCheckpoint(const std::string& path, const CheckpointInfo& info,
                              absl::Span<const CheckpointComponent> components);
 
-// Returns the folder of the checkpoint that a person means by `path`: `path` itself, or its
-// ckpt/ckpt_best or ckpt_best if it is the folder of a run or of a run's checkpoints. Returns
-// `path` if there is none of these folders.
+// Finds the checkpoint for a path that a user gave. Returns the first of these folders that holds
+// one: `path`, `path`/ckpt/ckpt_best (`path` is the folder of a run), `path`/ckpt_best (it is the
+// folder of a run's checkpoints). Returns `path` if none does.
 std::string CheckpointFolder(const std::string& path);
 
 class CheckpointReader {
@@ -78,13 +78,13 @@ class CheckpointReader {
   //   kDataLoss            a file is missing, truncated or changed; the message names it
   //   kFailedPrecondition  another major version wrote the checkpoint
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
-  // Reads the manifest alone, without a look at the other files. Returns the errors of Open().
+  // Reads only the manifest; the other files are not checked. Returns the errors of Open().
   static absl::StatusOr<CheckpointInfo> ReadInfo(const std::string& path);
 
   const CheckpointInfo& info() const { return info_; }
   // The names of the components, in the order in which they were written.
   std::vector<std::string> Components() const;
-  // Returns the state of a component. kNotFound lists the components that there are.
+  // Returns the state of a component. kNotFound lists the existing components.
   absl::StatusOr<std::unique_ptr<StateReader>> Component(absl::string_view name) const;
 
  private:
@@ -95,9 +95,9 @@ class CheckpointReader {
   std::vector<std::string> files_;
 };
 
-// Writes checkpoints in the background. The caller takes snapshots of its components, passes them
-// on and continues; a thread of the writer writes the checkpoints, one after the other, and calls
-// `done`. The writer holds the snapshots until their checkpoint is written.
+// Writes checkpoints in the background. The caller passes snapshots of its components, and
+// continues. The writer's thread writes the checkpoints, one after the other, and calls `done`. The
+// writer holds the snapshots until their checkpoint is written.
 //
 // Example:
 //   CheckpointWriter writer;
@@ -118,11 +118,11 @@ class CheckpointWriter {
   // Writes the checkpoint as WriteCheckpoint() does and calls `done` with the result. The `save` of
   // each component must be a snapshot, because another thread calls it. If kMaxWaiting checkpoints
   // wait already, Write() first waits until there is room, for as long as the disk takes. If the
-  // system refuses the thread, Write() itself writes the checkpoint.
+  // system could not start the writer's thread, Write() itself writes the checkpoint.
   void Write(std::string path, CheckpointInfo info, std::vector<CheckpointComponent> components,
              std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether no checkpoint is being written or waits.
+  // Whether no checkpoint is being written or waiting.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until idle(), for as long as the disk takes.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -160,7 +160,7 @@ struct Manifest {
 
 absl::StatusOr<std::string> EncodeManifest(const Manifest& manifest);
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view text);
-// The last lines of a manifest whose other bytes are `body`: they hold the checksum of `body`.
+// The last lines of a manifest, after the text `body`: they hold the checksum of `body`.
 std::string ManifestEnd(absl::string_view body);
 
 }  // namespace internal_data

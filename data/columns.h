@@ -9,8 +9,8 @@
 // Ownership: none; the function that returns or passes a view says how long it is valid.
 // Threads:   views are values; two threads may write different rows.
 // Errors:    asking for a field or row that does not exist, or for a column as another type than
-//            its own, throws std::invalid_argument. This is a mistake of the caller; if a user's
-//            env or policy makes it, its caller turns the exception into a Status.
+//            its own, throws std::invalid_argument. This is a mistake of the caller. If a user's
+//            env or policy throws it, the library turns the exception into a Status.
 #ifndef DING_WORKER_DATA_COLUMNS_H_
 #define DING_WORKER_DATA_COLUMNS_H_
 

@@ -1,4 +1,4 @@
-// Whole episodes in a file, from which a policy learns: demonstrations, or recorded runs.
+// Files of whole episodes that a policy learns from: demonstrations, or recorded runs.
 //
 //   type        "episodes", version, and the name of the env
 //   rows_spec   fields of a row; the first ones are the observation
@@ -35,12 +35,12 @@ struct EpisodeSet {
   // beginning with step 0.
   SegmentBatch episodes;
   std::string env;  // the env in which they were played
-  // The checksum of the file from which the set was read, which tells two sets apart; 0 for others.
+  // The checksum of the file that the set was read from, to tell two sets apart; 0 without a file.
   uint32_t checksum = 0;
 };
 
-// Returns OK if there are episodes, and each segment reaches the end of its episode. (The segments
-// of a collector of episodes also begin with their episode.)
+// Returns OK if there are episodes, and each segment reaches the end of its episode. Does not check
+// that a segment begins with its episode; the segments of an episode collector do.
 //   kInvalidArgument  there are no episodes, or a segment ends before its episode; the message
 //                     names the first one
 absl::Status ValidateEpisodes(const SegmentBatch& episodes);
@@ -52,11 +52,11 @@ absl::Status WriteEpisodes(const std::string& path, const EpisodeSet& set);
 // Reads a file of WriteEpisodes().
 //   kNotFound            there is no file at `path`
 //   kDataLoss            the file is truncated or altered, or is not a safetensors file
-//   kFailedPrecondition  a later version wrote the file
+//   kFailedPrecondition  the file has a version that this program does not read
 //   kInvalidArgument     the file is intact, but is not a file of episodes, or has no episodes
 absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path);
 
-// All of a file of episodes but its rows.
+// The content of a file of episodes, without the rows.
 struct EpisodeIndex {
   std::string env;
   SpecPtr rows;
@@ -66,7 +66,7 @@ struct EpisodeIndex {
 };
 
 // Reads the index of a file of WriteEpisodes(), in a time that does not depend on its rows. Returns
-// the errors of ReadEpisodes(). A file that was altered may go unseen until ReadEpisodes() reads it.
+// the errors of ReadEpisodes(). Does not compare the checksum: the file may still be damaged.
 absl::StatusOr<EpisodeIndex> ReadEpisodeIndex(const std::string& path);
 
 // Returns the return of each episode: the sum of its rewards, over all components of column

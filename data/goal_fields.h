@@ -3,10 +3,10 @@
 // reached, and computes the reward anew.
 //
 //     obs/observation     float32[N]  what the agent sees without the goal
-//     obs/achieved_goal   float32[G]  where it is, in the terms of a goal
-//     obs/desired_goal    float32[G]  where it should be; the same in a whole episode
+//     obs/achieved_goal   float32[G]  the goal that the agent has reached now
+//     obs/desired_goal    float32[G]  the goal that it should reach; the same in a whole episode
 //
-// The goal that a step achieved is in the observation after the step, and its reward is
+// The goal that a step achieved is in the observation after the step. The reward of the step is
 // SparseGoalReward(achieved, desired, radius).
 //
 // Threads: thread-safe (pure functions).
@@ -42,8 +42,8 @@ inline float SparseGoalReward(absl::Span<const float> achieved, absl::Span<const
   return GoalDistance(achieved, desired) <= radius ? 0.0f : -1.0f;
 }
 
-// kInvalidArgument, naming what is missing, unless `fields` has both goals, as float32 of the same
-// shape.
+// Checks that `fields` has both goals, as float32 of the same shape. kInvalidArgument names the
+// field that is missing or wrong.
 absl::Status CheckGoalFields(const Spec& fields);
 
 }  // namespace ding

@@ -6,11 +6,11 @@
 //
 //   end          V_T
 //   kCut         final_value = V(final_obs): the episode continues in a later segment
-//   kTruncated   final_value: a time limit ended the episode, but not its rewards
+//   kTruncated   final_value: a time limit cut the episode off; further rewards would have come
 //   kTerminated  0; final_value is ignored and may be NaN
 //
-// All sums stop at the end of the run. V-trace takes several runs at once, and says which steps are
-// ends.
+// All sums stop at the end of the run. ComputeVTrace() takes several runs at once; its input marks
+// their last steps.
 //
 // Shapes: all columns are [T] float32; gamma and lambda are in [0, 1]. Sums use float64.
 // Errors: columns of different lengths are a mistake of the caller and end the program.
@@ -72,7 +72,7 @@ struct VTraceOptions {
   double rho_bar = 1;
   // Clips the weight of later temporal differences; the paper has c_bar <= rho_bar.
   double c_bar = 1;
-  double lambda = 1;  // remark 2; in [0, 1]
+  double lambda = 1;  // remark 2 of the paper; in [0, 1]
 };
 
 // The input columns of ComputeVTrace(): steps of one stream in their order.

@@ -33,8 +33,8 @@
 
 namespace ding {
 
-// The version of our use of the format, which the metadata have as `ding_worker_version`. A file
-// without it comes from another program and is read like any other.
+// The version of what we write in this format. The metadata hold it as `ding_worker_version`. Files
+// of other programs have no version; they are read in the same way.
 inline constexpr absl::string_view kSafetensorsVersion = "1.0";
 
 using StringMap = std::map<std::string, std::string>;
@@ -61,8 +61,8 @@ inline constexpr absl::string_view kSafetensorsChecksum = "crc32c";
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
     const StringMap& metadata = {}, bool self_checked = false);
-// The same for a file that is a part of something: the caller calls the functions that it adds to
-// `when_kept` (StateWriter::WhenKept) when the whole is in its place.
+// The same for one of several files, as in a checkpoint. Adds the functions that `save` passes to
+// StateWriter::WhenKept() to `when_kept`. The caller calls them when all files are in their place.
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensorsPart(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
     const StringMap& metadata, bool self_checked, std::vector<std::function<void()>>* when_kept);

@@ -1,5 +1,5 @@
 // The columns of a training batch drawn from a replay buffer: buffers build exactly these, and
-// policies read them by name. And PriorityInfo, which a learner sends back.
+// policies read them by name. Also PriorityInfo, which a learner sends back.
 //
 // Row i of a batch [B] is one transition over a window of k steps, where n is the n-step setting
 // and k is the least of n, the rows left in the episode and the rows available
@@ -19,7 +19,7 @@
 //
 // Prioritized buffers add:
 //
-//   weight             float32  []  importance weight; 1 if the batch has no such column
+//   weight             float32  []  importance weight; without this column, the weights are 1
 //   replay_unique_id   int64    []  identifies the row, to send back its priority
 //   replay_buffer_idx  int64    []  position of the row in the buffer, to send back its priority
 //   use                int64    []  number of times it was drawn, including this one
@@ -36,8 +36,8 @@
 //
 //   is_first  bool  []  1: the row begins an episode, and the recurrent state is reset
 //
-// Such a batch has Batch::sequence_length() T. Recurrent policies store this column besides the
-// action:
+// A batch of sequences has Batch::sequence_length() T. Recurrent policies store this column besides
+// the action:
 //
 //   rnn_state  float32  [S]  the recurrent state before the row; 0 at the first row of an episode
 //

@@ -8,13 +8,13 @@
 //     kLast               a0 a1 a2 | a3 a4 a5 | a4 a5 a6 | b0 b1 b1         0 for the copies
 //     kDrop               a0 a1 a2 | a3 a4 a5                               1
 //
-// A sample has rows of one segment only, so no episode ends inside of it. The rest of a segment are
-// its last rows if they are fewer than T, also where the segment was cut because the collect ended.
+// A sample has rows of one segment only, so no episode ends inside of it. The rest of a segment is
+// what remains after its last sample of T rows, also where the collect ended within an episode.
 //
 // The samples [N * T] are sequences (Batch::AsSequences()) with all columns of the rows, and column
 // "mask" (data/sample_columns.h). Each sample is a segment of the result; the segment of a padded
-// sample includes the padding. DI-engine pads with transitions of zeros; copies stay within the
-// bounds of every space.
+// sample includes the padding. DI-engine pads with zeros instead; copies have the advantage that
+// they stay within the bounds of every space.
 //
 // Ownership: owns pools of blocks; the result shares its blocks with nobody.
 // Threads:   thread-compatible.
@@ -41,21 +41,21 @@ namespace ding {
 // What happens to the rest of a segment.
 enum class LastSample : uint8_t {
   kNullPadding = 0,  // a sample that is filled up with copies of its last row
-  kLast = 1,         // a sample of the last T rows; of fewer rows than T, as kNullPadding
+  kLast = 1,         // a sample of the segment's last T rows; if it has fewer, as kNullPadding
   kDrop = 2,         // nothing
 };
 
 class SequenceSamples {
  public:
-  // `length` is T, at least 1.
+  // `length` is T, from 1 to 2^20; Cut() refuses others.
   SequenceSamples(int64_t length, LastSample last) : length_(length), last_(last) {}
 
   int64_t length() const { return length_; }
 
-  // Returns the samples, in the order of the segments; there may be none. While sizes repeat it
-  // allocates the list of segments only.
+  // Returns the samples, in the order of the segments; there may be none. Reuses the memory of
+  // earlier results if it is large enough, except for the list of segments.
   //   kInvalidArgument    the segments do not fit the rows, or the rows have a column "mask"
-  //   kResourceExhausted  without the memory
+  //   kResourceExhausted  there is not enough memory
   absl::StatusOr<SegmentBatch> Cut(const SegmentBatch& data);
 
  private:

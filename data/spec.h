@@ -1,6 +1,6 @@
-// Element types, fields and specs of rows: names, element types, shapes and legal values; and
-// random legal categories. Envs, policies, buffers and files agree on rows by a Spec; every module
-// checks it once where data enters.
+// A Spec describes the fields of rows: their names, element types, shapes and legal values. Envs,
+// policies, buffers and files agree on rows by a Spec; every module checks it once where data
+// enters. DrawCategories() draws random legal values.
 //
 // Ownership: values; modules share one Spec through SpecPtr.
 // Threads:   thread-safe: a Spec is immutable after creation.
@@ -131,8 +131,8 @@ struct FieldSpec {
   // If above 0, elements are categories from 0 to num_categories - 1 (dtype int64). `high` may
   // limit single elements to fewer categories (`low` is then 0): see CategoryCount().
   int64_t num_categories = 0;
-  // The axis along which a row stacks consecutive frames, or -1. A buffer then stores each frame
-  // once.
+  // The axis along which a row stacks consecutive frames; -1: none. Buffers store each frame of a
+  // stack once.
   int frame_stack_axis = -1;
 
   int64_t num_elements() const { return NumElements(shape); }
@@ -167,8 +167,8 @@ class Spec {
  public:
   Spec() = default;
   //   kInvalidArgument  empty or repeated name, extent below 1, rows of more than 2^40 bytes,
-  //                     bounds of a wrong length or low > high, categories that are not int64
-  //                     or whose bounds are not 0 and a category
+  //                     bounds of a wrong length or low > high; for a discrete field: another
+  //                     dtype than int64, `low` not 0, or `high` not a category
   static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
 
   int size() const { return static_cast<int>(layout_.size()); }
@@ -213,9 +213,9 @@ using SpecPtr = std::shared_ptr<const Spec>;
 
 absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
 
-// Checks that `found` has the fields of `expected`, in the same order with the same names, dtypes
-// and shapes; bounds may differ. kInvalidArgument names `where`, the first field that differs, what
-// was found and what was expected.
+// Checks that `found` has the fields of `expected`, in the same order with the same names, dtypes,
+// shapes and num_categories; bounds may differ. kInvalidArgument names `where`, the first field
+// that differs, what was found and what was expected.
 absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
 // Like CheckSameLayout(), but `found` may have further fields after those of `expected`.
 absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where);

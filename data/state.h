@@ -1,5 +1,5 @@
-// Saving and restoring the state of components as named tensors, one after the other, so that a
-// large component (a replay buffer) needs no second copy of its state in memory.
+// Saves and restores the state of components as named tensors. Tensors pass one after the other, so
+// that a large component (a replay buffer) needs no second copy of its state in memory.
 //
 // A component has `absl::Status SaveState(StateWriter*) const` and `absl::Status
 // LoadState(StateReader*)`. SaveState must write the same names, types and shapes each time it is
@@ -35,23 +35,26 @@ class StateWriter {
  public:
   virtual ~StateWriter() = default;
 
-  // Writes a tensor whose row-major bytes are the concatenation of the parts. kAlreadyExists for a
-  // repeated name.
+  // Writes a tensor whose row-major bytes are the concatenation of the parts. The parts must add up
+  // to the size of `shape`. kAlreadyExists for a repeated name.
   virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                              absl::Span<const absl::string_view> parts) = 0;
 
-  // Writes a tensor that is computed piece by piece: `pieces` passes one after the other to its
-  // argument. Here they are copied, and written as one; a writer of a file copies nothing.
+  // Writes a tensor that is computed piece by piece. `pieces` calls its argument with one piece
+  // after the other, and returns the first error. The pieces must add up to the size of `shape`. If
+  // needs_values(dtype) is false, `pieces` is not called. By default the pieces are collected in
+  // memory and passed to Write(); a writer of files writes each piece at once.
   using Pieces =
       absl::FunctionRef<absl::Status(absl::FunctionRef<absl::Status(absl::string_view)>)>;
   virtual absl::Status WriteInPieces(absl::string_view name, DType dtype,
                                      absl::Span<const int64_t> shape, Pieces pieces);
 
-  // Whether the values of tensors of this type matter. A writer that only measures, or writes those
-  // of another type, says no: what takes time to compute may then be written as any values.
+  // Whether the values of tensors of this type matter. They do not while a writer only measures, or
+  // writes tensors of another type. Values that take time to compute may then be any values.
   virtual bool needs_values(DType /*dtype*/) const { return true; }
-  // Calls `kept` once all that is written can be loaded, for instance when its file has its name: a
-  // component then no longer needs what earlier states refer to. Never, if the state is not kept.
+  // Calls `kept` when the state has been saved for good, for example when its file has its name. A
+  // component may then delete what only earlier states refer to. If saving fails, `kept` is never
+  // called. By default it is never called.
   virtual void WhenKept(std::function<void()> /*kept*/) {}
 
   absl::Status WriteTensor(absl::string_view name, const Tensor& tensor);
@@ -72,7 +75,7 @@ struct TensorInfo {
   Shape shape;
 };
 
-// The largest count that is loaded: far above every count of a run, and far below an overflow.
+// The largest count that ReadCount() accepts: far above every count of a run, far below overflow.
 inline constexpr int64_t kMaxSavedCount = int64_t{1} << 62;
 
 class StateReader {
@@ -83,16 +86,17 @@ class StateReader {
   virtual absl::StatusOr<TensorInfo> Info(absl::string_view name) const = 0;
   // Reads the bytes of a tensor into consecutive `parts`, whose sizes must add up to its size.
   virtual absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) = 0;
-  // Calls `take` with the bytes of a tensor, `piece_bytes` at a time; the last piece may be shorter.
-  // Here all of them are read first; a reader of a file holds one piece.
+  // Calls `take` with the bytes of a tensor in their order, `piece_bytes` >= 1 at a time; the last
+  // piece may be shorter. The pieces add up to the size of the tensor. A piece is valid during the
+  // call. By default the whole tensor is read first; a reader of files holds one piece.
   virtual absl::Status ReadInPieces(absl::string_view name, int64_t piece_bytes,
                                     absl::FunctionRef<void(absl::string_view)> take);
   // Returns the names in the order in which they were written.
   virtual std::vector<std::string> Names() const = 0;
 
   absl::StatusOr<Tensor> ReadTensor(absl::string_view name);
-  // Reads a tensor into `values`. kInvalidArgument, with the found and the expected, if dtype or
-  // number of elements differ.
+  // Reads a tensor into `values`. kInvalidArgument if the dtype or the number of elements differs;
+  // the message says what was found and expected.
   template <typename T>
   absl::Status ReadSpan(absl::string_view name, absl::Span<T> values) {
     absl::Status status = CheckInfo(name, kDTypeOf<T>, static_cast<int64_t>(values.size()));
@@ -101,8 +105,8 @@ class StateReader {
                                         values.size() * sizeof(T))});
   }
   absl::StatusOr<int64_t> ReadInt(absl::string_view name);
-  // Read counts, such as steps and iterations. kInvalidArgument unless each is `least` to
-  // kMaxSavedCount, so that a run that counts on does not overflow.
+  // Read counts, such as steps and iterations. kInvalidArgument unless each is from `least` to
+  // kMaxSavedCount: a run that continues to count from there does not overflow.
   absl::StatusOr<int64_t> ReadCount(absl::string_view name, int64_t least = 0);
   absl::Status ReadCounts(absl::string_view name, absl::Span<int64_t> values, int64_t least = 0);
   absl::StatusOr<double> ReadDouble(absl::string_view name);

@@ -26,7 +26,7 @@
 
 namespace ding {
 
-// Returns `size` uninitialized bytes aligned to 64; null without the memory.
+// Returns `size` uninitialized bytes, aligned to 64 bytes; null if there is not enough memory.
 std::shared_ptr<std::byte> AllocateAligned(int64_t size);
 
 class Tensor {
@@ -37,7 +37,9 @@ class Tensor {
   Tensor(DType dtype, Shape shape, std::shared_ptr<void> owner, std::byte* data)
       : dtype_(dtype), shape_(std::move(shape)), owner_(std::move(owner)), data_(data) {}
 
+  // Ends the program if an extent is negative, or if there is not enough memory.
   static Tensor Zeros(DType dtype, Shape shape);
+  // Ends the program as Zeros(), and if `values` do not fill `shape`.
   template <typename T>
   static Tensor FromSpan(Shape shape, absl::Span<const T> values) {
     Tensor tensor = Zeros(kDTypeOf<T>, std::move(shape));

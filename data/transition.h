@@ -28,8 +28,8 @@
 
 namespace ding {
 
-// One step of an env as named values. For your own program that gets its steps one by one;
-// collectors write columns, which is faster.
+// One step of an env as named values, for programs that get their steps one by one. Collectors
+// write columns instead, which is faster.
 //
 // A value is a field of the rows: "obs" or several "obs/...", "action", "reward", and further
 // stored fields. "next_obs" ("next_obs/...") is the observation after the step.
@@ -71,14 +71,15 @@ struct Transition {
   }
 };
 
-// The stream of the segments of transitions, unless another one is given. Collectors have streams
-// from 0 on.
+// The default stream of MakeSegments(). Collectors use streams from 0 on, so the two do not mix.
 inline constexpr int64_t kTransitionStream = -1;
 
 // Returns the steps, in their order, as segments of a stream that begins with step `first_step`. A
 // segment continues with the next transition, unless a transition ends its episode or its
 // "next_obs" is not the "obs" of the next transition. The last step of a segment must have
-// "next_obs". To continue an earlier call, pass its stream and the number of the next step.
+// "next_obs". Where an episode is cut within a call, one step number is left out, so that buffers
+// do not link across the cut. To continue an earlier call, pass its stream and the step after its
+// last segment (first_step + length).
 //
 // The rows have the fields of `rows`. If it is null, they have the fields of the first transition:
 // the observation, then the other values in their order. Pass the spec of a collector's rows to mix
@@ -106,7 +107,8 @@ struct TransitionLayout {
   int replay_unique_id = 0;
 };
 
-// The first `obs_fields` fields of `rows` are the observation.
+// Makes the layout of batches from `rows`, whose first `obs_fields` fields are the observation, and
+// the columns `added`.
 //   kInvalidArgument  the rows have no "reward" of float32[] or float32[R], an observation field is
 //                     not named "obs" or "obs/...", or a field has the name of a column that is
 //                     added here; items: a field is missing or wrong
