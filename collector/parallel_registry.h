@@ -26,8 +26,8 @@ inline ModuleRegistry<ParallelCollectorDescriptor>& ParallelCollectorRegistry() 
   return *registry;
 }
 
-// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
-// kInvalidArgument lists all problems of the config and the parts.
+// Make the collector that the config names, or find its type. Errors are those of
+// ModuleRegistry::Create(); kInvalidArgument lists all problems of the config and the parts.
 inline absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps) {

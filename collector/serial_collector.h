@@ -1,9 +1,8 @@
 // Collects data with a policy and an env manager on the caller's thread: ISerialCollector in envs
 // for one player, IBattleCollector in games (env/env.h).
 //
-// Ownership: a collector owns neither policy nor env manager; they must outlive it or be replaced
-// by
-//            ResetPolicy() and ResetEnv() before they are destroyed.
+// Ownership: a collector owns neither policy nor env manager. They must outlive it, or be replaced
+//            by ResetPolicy() and ResetEnv() before they are destroyed.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_
@@ -31,14 +30,15 @@ struct CollectOptions {
   std::optional<int64_t> target;
   // The train iterations of the acting parameters, stored in the rows as `collect_iter`.
   int64_t train_iter = 0;
-  // Whether to return exactly the target and drop the extra rows of the last vector step. There are
-  // never extra episodes, and with an unroll_len above 1 no extra rows: all of them are returned.
+  // Whether to return exactly the target and drop the extra rows of the last vector step. It has no
+  // effect for episode collectors, which never have extra episodes. With an unroll_len above 1 it
+  // has none, either: all rows are returned.
   bool drop_extra = true;
   // Whether to log finished episodes (false while a random policy collects).
   bool record_episodes = true;
   // Whether to draw actions uniformly from the action space (RandomCollectMode) instead of asking
-  // the policy, in our collectors. GetTrainSample() of the policy is called as usual.
-  // kInvalidArgument if the policy stores more of a step than its action.
+  // the policy. GetTrainSample() of the policy is called as usual. kInvalidArgument if the policy
+  // stores other outputs than the action.
   bool random_collect = false;
   // Settings of the forward pass of the policy: "eps", ...
   NamedValues policy_settings;
@@ -47,8 +47,8 @@ struct CollectOptions {
   TensorMap policy_tensors;
   // The level seed of each env, stored in the rows as `level_seed`; empty: not stored.
   std::vector<int64_t> level_seeds;
-  // If set, it is called between two vector steps; true ends the collect with kCancelled, as an
-  // error of an env does.
+  // If set, it is called between two vector steps. If it returns true, Collect() fails with
+  // kCancelled, as it fails after an error of an env.
   std::function<bool()> cancelled;
 };
 
@@ -86,7 +86,7 @@ class ISerialCollector {
   virtual int64_t envstep() const = 0;
   virtual void set_envstep(int64_t envstep) = 0;
   virtual int64_t total_episode_count() const = 0;
-  // The mean return of the last episodes, for people who watch the run. Not set: it is not known.
+  // The mean return of the last episodes, for people who watch the run; nullopt if it is not known.
   virtual std::optional<double> recent_return() const { return std::nullopt; }
 
   // Logs the episodes that were not logged yet, and flushes the metrics. Afterwards Collect()

@@ -42,7 +42,7 @@ struct EvalOptions {
 struct EvalResult {
   // Whether the mean return has reached the stop value and train_iter > 0.
   bool stop = false;
-  double mean_return = 0;              // or the score, if the evaluator judges by another one
+  double mean_return = 0;              // or the score, if the evaluator computes another one
   int64_t envstep_count = 0;           // env steps of the evaluation
   int64_t abnormal_episode_count = 0;  // episodes that an abnormal step ended; they do not count
   std::vector<double> episode_return;  // all returns, env by env
@@ -64,6 +64,8 @@ class ISerialEvaluator {
  public:
   virtual ~ISerialEvaluator() = default;
 
+  // Use `env`, or `policy`, from now on. Null: resets all current envs, or keeps the current policy
+  // and drops its recurrent state.
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   virtual absl::Status ResetPolicy(EvalMode* policy) = 0;
   // Does both, and drops the best result and the time of the last evaluation.
@@ -72,6 +74,7 @@ class ISerialEvaluator {
   // Whether an evaluation is due. It returns true at most once per iteration, which then counts as
   // evaluated.
   virtual bool ShouldEval(int64_t train_iter) = 0;
+  // Plays the episodes. Calls options.save_checkpoint if the result is the best so far.
   virtual absl::StatusOr<EvalResult> Eval(const EvalOptions& options) = 0;
   // Flushes the metrics. May be called again. The env manager stays open: its owner closes it.
   virtual absl::Status Close() { return absl::OkStatus(); }

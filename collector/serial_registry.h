@@ -26,9 +26,9 @@ namespace ding {
 template <typename Collector, typename Policies>
 struct CollectorDescriptor : Module<std::unique_ptr<Collector>, SerialCollectorConfig, EnvManager*,
                                     Policies, const ComponentDeps&> {
-  bool by_episode = false;  // whether its target is a number of episodes; else of rows
-  // Whether parallel collectors collect what it collects, so that a parallel run takes a config
-  // with it.
+  bool by_episode = false;  // whether its target is a number of episodes; else of samples
+  // Whether parallel collectors collect the same data, so that a parallel run accepts a config with
+  // this type.
   bool in_parallel = false;
 };
 using SerialCollectorDescriptor = CollectorDescriptor<ISerialCollector, CollectMode*>;
@@ -73,9 +73,9 @@ inline ModuleRegistry<MetricEvaluatorCreator>& MetricEvaluatorRegistry() {
   return *registry;
 }
 
-// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
-// kInvalidArgument lists all problems of the config. Env manager and policy must not be null and
-// must outlive the created object.
+// Make the object that the config names, or find its type. Errors are those of
+// ModuleRegistry::Create(); kInvalidArgument lists all problems of the config. Env manager and
+// policy must not be null, and must outlive the object.
 inline absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
     const ComponentDeps& deps) {

@@ -85,18 +85,18 @@ class BaseCommCollector : public CollectorLink {
   // Makes the collector of a task, which sends and gets by `link`.
   virtual absl::StatusOr<std::unique_ptr<TaskCollector>> CreateCollector(const CollectorTask& task,
                                                                          CollectorLink* link);
-  // Reads a version of a policy from the place of its key.
-  //   kNotFound, kDataLoss, kFailedPrecondition, kInvalidArgument  it is gone or damaged: a newer
-  //                                                                one is waited for
+  // Reads a version of a policy; by default from the store, at the key of `version`.
+  //   kNotFound, kDataLoss, kFailedPrecondition, kInvalidArgument  it is gone or damaged: the task
+  //                                                                waits for a newer version
   //   kUnavailable, kResourceExhausted                             called again
   virtual absl::StatusOr<PolicyUpdate> GetPolicyUpdateInfo(const PolicyVersion& version);
   // Puts rows where the learners find the chunk of this number.
   //   kUnavailable, kResourceExhausted  called again, with the same rows
   virtual absl::Status SendStepData(int64_t chunk, const SegmentBatch& data);
-  // Deletes a chunk that was not announced. SendStepData() may have stored nothing of it.
+  // Deletes a chunk that was not announced. SendStepData() may have stored all of it, or nothing.
   virtual absl::Status DropStepData(int64_t chunk);
   // Announces `items` (EncodeItems()) of a chunk that SendStepData() has put, with the progress so
-  // far. Without items there is progress alone. Waits while the coordinator delays its
+  // far. If `items` is empty, reports the progress only. Waits while the coordinator delays its
   // acknowledgements.
   virtual absl::Status SendMetadata(std::string items, const CollectorProgress& progress);
 

@@ -22,8 +22,8 @@
 // Threads: thread-compatible: one caller at a time, envs and policies are called on its thread.
 // Errors:    errors of Create() and of the ISerialCollector functions name the collector. Errors of
 //            the steps of a collect do not: Collect() returns them with Annotate(status,
-//            core->deps().name). After a failed step the rows of episodes in which an env had to
-//            answer are dropped, and the other rows stay.
+//            core->deps().name). A failed step drops the rows of the episodes whose envs had not
+//            answered; the other rows stay.
 //
 // Example:
 //   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
@@ -73,13 +73,13 @@ namespace ding {
 struct SerialCollectorOptions {
   // Train iterations between two log lines, at least 1.
   int64_t collect_print_freq = 100;
-  // The number of abnormal steps of one env, without a row or episode of it returned in between,
-  // after which Collect() fails; at least 1.
+  // Collect() fails after this many abnormal steps of one env, if the env gave no row or episode to
+  // return in between; at least 1.
   int max_abnormal = 10;
   // The stream of env 0, or of player 0 in it. Collectors that feed one buffer need disjoint
   // streams.
   int64_t stream_base = 0;
-  // Problems that were found before, for instance in the params: Create() reports them with others.
+  // Problems that the caller found, for instance in the params. Create() reports them with its own.
   std::vector<std::string> problems;
 };
 
@@ -87,13 +87,13 @@ class CollectCore {
  public:
   struct Options {
     SerialCollectorOptions common;
-    // Whether to return rows of complete episodes only. With traj_len_inf of a policy it does so
-    // anyway.
+    // Whether to return rows of complete episodes only. A policy with traj_len_inf gets only these
+    // in any case.
     bool whole_episodes = false;
     // The most rows of a running episode to hold, at least 1. See TrajBuffer.
     std::optional<int64_t> maxlen;
     bool game = false;  // whether the env is a game with a player per policy
-    // Whether to log metrics of the returned samples; else of the time. docs/reference/collector.md
+    // true: logs metrics of the returned samples; false: of the time. docs/reference/collector.md
     // lists both.
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
@@ -121,7 +121,7 @@ class CollectCore {
                                                              std::vector<CollectMode*> policies,
                                                              ComponentDeps deps);
 
-  // The number of env steps, of returned samples, so far.
+  // The numbers of env steps and of returned samples so far.
   int64_t envstep() const { return statistics_->envstep(); }
   int64_t total_train_sample_count() const { return statistics_->total_train_sample_count(); }
   EnvManager* env() const { return env_; }
@@ -134,10 +134,11 @@ class CollectCore {
     return players_[player].attributes;
   }
 
-  // A collector of your own calls these functions in Collect(), in this order.
+  // A collector of your own calls the functions from here to FinishCollect() in Collect(), in this
+  // order.
   //
-  // Call it before the steps. Checks the level seeds: from then on rows have them, or have none if
-  // `level_seeds` is empty. Without a call, rows have no level seeds.
+  // Call this one before the steps. Checks the level seeds and stores them in the rows from then
+  // on. Without a call, or with empty `level_seeds`, rows have no level seeds.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
   // Steps all ready envs and returns the answers of the envs, valid until the next call of the env
   // manager. If no env is ready and no answer is pending, waits for an env, so that a caller may
@@ -164,8 +165,8 @@ class CollectCore {
   //
   // Makes room for `rows` ready rows of each player, so that steps need not copy them.
   absl::Status Reserve(int64_t rows);
-  // Like StepReadyEnvs(), for some of the ready envs. `may_act` says which envs may act later, to
-  // wait for.
+  // Like StepReadyEnvs(), for some of the ready envs. If `acting` is empty, it waits for an env for
+  // which `may_act` returns true.
   absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting, const CollectOptions& options,
                                             absl::FunctionRef<bool(int env_id)> may_act);
   // Returns the times of the steps since the last call; zeros without Options::measure_steps.
@@ -184,7 +185,7 @@ class CollectCore {
   void DropHeldRowsIfOnPolicy(int player);
   // Passes the data through GetTrainSample() of the policy.
   absl::Status MakeTrainSamples(int player, SegmentBatch* data);
-  // Drops all rows, because no running episode will continue.
+  // Drops all rows. The running episodes must not continue: reset their envs.
   absl::Status DropAllRows();
   // Returns the episodes that finished since the last call, env by env; call it after Take(), which
   // counts their rows. Keeps them for the log if `record`.
@@ -270,11 +271,12 @@ class CollectCore {
   StepTimes step_times_;
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses
-// and ResetPolicies() and Reset() take as "the current one".
+// Returns the list of policies of a core with one player; empty if `policy` is null. Create()
+// refuses an empty list. With one, ResetPolicies() and Reset() keep the current policy.
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
-// The calls that collectors over a core pass on to it, for games and for other envs.
+// Base of collectors that use a core: passes those calls on to it that are the same for games and
+// for envs with one player.
 //
 // Ownership: owns the core.
 template <typename Interface>
@@ -298,8 +300,8 @@ class OverCore : public Interface {
   const std::unique_ptr<CollectCore> core_;
 };
 
-// A serial collector over a core with one player: passes on to it all that ISerialCollector asks
-// for, but Collect().
+// Base of serial collectors that use a core with one player. Implements ISerialCollector, except
+// for Collect().
 class CoreCollector : public OverCore<ISerialCollector> {
  public:
   absl::Status ResetPolicy(CollectMode* policy) override {
@@ -313,7 +315,7 @@ class CoreCollector : public OverCore<ISerialCollector> {
   using OverCore::OverCore;
 };
 
-// The same for games: passes on all that IBattleCollector asks for, but Collect().
+// The same for games. Implements IBattleCollector, except for Collect().
 class BattleCoreCollector : public OverCore<IBattleCollector> {
  public:
   absl::Status ResetPolicies(std::vector<CollectMode*> policies) override {

@@ -16,7 +16,7 @@
 //
 // A truncated episode whose last observation allows no action (policy/action_space.h) is stored as
 // terminated, because nothing can follow: no policy needs the value of an action that is forbidden.
-// The first one is logged.
+// The first such episode is logged.
 //
 // It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted
 // from its first row, are a sample, and so are the rows that are left at its end. After a gap, and
@@ -25,11 +25,10 @@
 // With Options::maxlen it holds a bounded number of rows of a running episode, however long the
 // episode is.
 //
-// Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and
-// return to
-//            them after their last use.
+// Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools, and
+//            return to them after their last use.
 // Threads:   thread-compatible.
-// Errors:    kResourceExhausted without the memory for the rows.
+// Errors:    kResourceExhausted if there is not enough memory for the rows.
 //
 // Example:
 //   TrajBuffer traj(layout, options);
@@ -108,8 +107,8 @@ class TrajBuffer {
     bool whole_episodes = false;
     // The most rows of the running episode of an env to hold, at least 1. With whole_episodes a
     // further row drops the oldest one. Without whole_episodes the rows are a trajectory: they are
-    // ready together when there are `maxlen` of them or the episode is over. Not set: the rows of
-    // an episode are not bounded, other rows are ready at once.
+    // ready together when there are `maxlen` of them or the episode is over. Not set: there is no
+    // bound; without whole_episodes each row is ready at once.
     std::optional<int64_t> maxlen;
     // The rows of a sample, at least 1.
     int64_t unroll_len = 1;
@@ -125,8 +124,8 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Continues the numbering of `old`, which it replaces, and the unfinished samples of `old` if
-  // none of its rows are lost.
+  // Call it on a buffer that replaces `old`. Continues the step numbers of `old`, and also its
+  // unfinished samples if `old` has no rows left.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }
@@ -147,11 +146,10 @@ class TrajBuffer {
   // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its
   // episode. kInternal if an env has no pending row, or an episode ends without last observation.
   absl::Status Store(const Timesteps& timesteps);
-  // For a player of a game: the row of this env that Store() ends next is the player's last one,
-  // but the game goes on. Until EndGame(), the episode is not complete and DropEpisode() drops its
-  // rows.
+  // For a player that ends before its game. Call it before the Store() of the player's last row.
+  // Until EndGame(), the episode is not complete, and DropEpisode() drops its rows.
   void LeaveGame(int env_id) { out_of_game_[env_id] = 1; }
-  // Ends the game, also of a player that has not left it. The next row of the stream gets at least
+  // Ends the game, whether or not LeaveGame() was called. The next row of the stream gets at least
   // the step `next_step`, so that all players number the rows of the next game alike.
   void EndGame(int env_id, int64_t next_step);
   // Drops the pending row of this env and the stored rows of its running episode, which does not
@@ -186,8 +184,8 @@ class TrajBuffer {
   // next one.
   absl::Span<const int64_t> taken_samples() const { return taken_samples_; }
 
-  // Leaves out pending rows, as if dropped: their envs begin a new episode after a load, and the
-  // caller must then call DropEpisode().
+  // Does not save pending rows. Their envs begin a new episode after a load, and the caller must
+  // then call DropEpisode() for them.
   absl::Status SaveState(StateWriter* writer) const;
   // kInvalidArgument if the saved state has another layout or number of envs.
   absl::Status LoadState(StateReader* reader);
@@ -241,8 +239,8 @@ class TrajBuffer {
   bool Follows(int64_t row, int64_t previous) const {
     return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
   }
-  // Whether a row that its env has answered makes the rows of its episode ready. If so, further
-  // ones are counted anew.
+  // Whether an answered row ends a trajectory, so that the rows of its episode become ready. If so,
+  // the count of its rows begins at 0 again.
   bool EndsTrajectory(int env_id, bool complete);
   // Marks a row as ready, and the earlier rows of its episode that are held.
   void MarkReady(int64_t row);

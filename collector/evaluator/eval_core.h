@@ -49,14 +49,14 @@ struct SerialEvaluatorOptions {
   int64_t eval_freq = 1000;  // train iterations between two evaluations, at least 1
   int64_t n_episode = 4;     // per evaluation, at least one per env
   double stop_value = 1e10;  // mean return at which training may stop
-  // The number of abnormal steps of one env, without a finished episode in between, after which
-  // Eval() fails; at least 1.
+  // Eval() fails after this many abnormal steps of one env without a finished episode in between;
+  // at least 1.
   int max_abnormal = 10;
   // Steps after which an episode is cut, with a warning; it counts with the return that it has by
   // then. 0: kMaxEpisodeSteps, or the env's own limit if that is higher.
   int64_t max_episode_steps = 0;
   static constexpr int64_t kMaxEpisodeSteps = 100000;
-  // Problems that were found before, for instance in the params: Create() reports them with others.
+  // Problems that the caller found, for instance in the params. Create() reports them with its own.
   std::vector<std::string> problems;
 };
 
@@ -65,9 +65,9 @@ class EvalCore {
   struct Options {
     SerialEvaluatorOptions common;
     bool game = false;  // whether the env is a game with a player per policy
-    // How good an evaluation was, from its finished episodes: a new best score saves "ckpt_best",
-    // and a score that reaches stop_value may end the training. NaN does neither. Null: the mean
-    // return of player 0.
+    // Computes the score of an evaluation from its finished episodes. A new best score saves
+    // "ckpt_best", and a score that reaches stop_value may end the training. NaN does neither.
+    // Null: the score is the mean return of player 0.
     std::function<double(const VectorEvalMonitor& episodes)> score;
   };
   // The result of an evaluation.
@@ -178,11 +178,11 @@ class EvalCore {
   bool has_cut_ = false;                    // whether it has warned of an episode without an end
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses
-// and ResetPolicies() and Reset() take as "the current one".
+// Returns the list of policies of a core with one player; empty if `policy` is null. Create()
+// refuses an empty list. With one, ResetPolicies() and Reset() keep the current policy.
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
 
-// An evaluator over a core with one player: passes on to it all that ISerialEvaluator asks for, but
+// Base of evaluators that use a core with one player. Implements ISerialEvaluator, except for
 // Eval().
 //
 // Ownership: owns the core.

@@ -7,8 +7,8 @@
 //   - Training may stop when the mean return has reached stop_value and train_iter > 0.
 //   - Every evaluation first resets all envs: with seeds that are not dynamic they play the same
 //     episodes each time.
-// An abnormal episode does not count; its env plays another one. Envs need a time limit: Eval()
-// does not return while an episode does not end.
+// An abnormal episode does not count; its env plays another one. An episode that does not end is
+// cut after max_episode_steps.
 //
 // Videos: an evaluation that is filmed writes the worst, the median and the best episode as GIFs
 // (collector/evaluator/vector_eval_monitor.h): the picture "<name>_train_iter/<which>" (or
@@ -21,7 +21,7 @@
 //
 // Ownership and threads: as ISerialEvaluator.
 //
-// Example, and one of a game:
+// Example, for one player and for a game:
 //   DING_ASSIGN_OR_RETURN(auto evaluator, InteractionSerialEvaluator::Create(
 //                                             {}, &envs, policy->eval_mode(), deps));
 //   if (evaluator->ShouldEval(train_iter)) {

@@ -1,10 +1,11 @@
-// The interfaces of an evaluator on labelled data and of these data: what a supervised run knows of
-// them. MetricSerialEvaluator (metric_serial_evaluator.h) is the default; one of your own is
-// registered in MetricEvaluatorRegistry() (collector/serial_registry.h).
+// The interfaces that a supervised run uses: an evaluator on labelled data (IMetricEvaluator), the
+// data (IEvalData) and the metric (IMetric). MetricSerialEvaluator (metric_serial_evaluator.h) is
+// the default evaluator. Register one of your own in MetricEvaluatorRegistry()
+// (collector/serial_registry.h).
 //
 // Ownership: policy, data and metric must outlive it.   Threads: thread-compatible.
-// Errors:    name the evaluator. A run turns an exception of a function that returns a Status into
-//            an error; the other functions must not throw.
+// Errors:    errors name the evaluator. A run turns an exception of a function that returns a
+//            Status into an error; the other functions must not throw.
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_METRIC_EVALUATOR_H_
 
@@ -42,7 +43,7 @@ class IMetric {
   // Measures one batch: compares row i of `output`, the policy's output, with row i of `label`.
   virtual absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
                                            const ColumnsView& label) const = 0;
-  // Combines the values of all batches, which have `rows` rows. By default it returns means over
+  // Combines the values of all batches; batch i has rows[i] rows. By default it returns means over
   // the rows, so that a shorter last batch has less weight.
   virtual NamedValues ReduceMean(absl::Span<const NamedValues> values,
                                  absl::Span<const int64_t> rows) const;

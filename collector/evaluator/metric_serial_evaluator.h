@@ -47,7 +47,7 @@ class MetricSerialEvaluator : public IMetricEvaluator {
     int64_t eval_freq = 50;  // train iterations between two evaluations, at least 1
     // The values at which training stops; empty: it never stops.
     NamedValues stop_value;
-    // Problems that were found before: Create() reports them with others.
+    // Problems that the caller found. Create() reports them with its own.
     std::vector<std::string> problems;
   };
 

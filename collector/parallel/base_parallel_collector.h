@@ -121,7 +121,7 @@ struct ParallelCollectorParts {
   EvalMode* eval_mode = nullptr;        // for evaluations; gets the parameters
   CollectorLink* link = nullptr;
   int64_t episodes_per_env = 1;  // at least 1
-  // The players of collecting tasks of several policies; the link identifies them by their index.
+  // For collecting tasks with several policies: the players. The link names a player by its index.
   std::vector<ParallelPlayer> players = {};
   // For evaluations: evaluates `eval_mode` in `env`. Null: as InteractionSerialEvaluator does.
   std::function<absl::StatusOr<EvalResult>(const EvalOptions&)> evaluator = nullptr;

@@ -6,8 +6,8 @@
 //
 // It waits for the first version of each player's policy. Before later vector steps it loads newer
 // versions for the players that learn. Each row has, as `collect_iter`, the train iteration of the
-// version that acted (in games the version of player 0). The check for a newer version is a local
-// call of the link.
+// version that acted (in games the version of player 0). The check for a newer version is cheap,
+// because the link knows it without asking another process.
 //
 // Rows are sent when all envs together have n_sample samples (rows, if unroll_len is 1). The rows
 // of a running episode are a segment that ends as kCut. With n_episode, this many whole episodes,
@@ -19,8 +19,8 @@
 // episode. When the task is closed, rows that were not sent are dropped.
 //
 // In a game the sent rows are the choices of the players that learn (turn_transitions.h), as in a
-// serial run (collector/serial/self_play_collector.h), and n_sample counts the samples of the seat
-// that has the most, including waiting.
+// serial run (collector/serial/self_play_collector.h). n_sample counts the samples of the seat that
+// has the most, including the rows in which its player waits.
 //
 // A task with eval_flag waits for a policy, evaluates it with episodes_per_env episodes per env,
 // and sends no data: with ParallelCollectorParts::evaluator, or else like
@@ -101,8 +101,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
     int64_t print_freq = 5;
     // The time between two checks for a newer policy; 0: before every vector step.
     absl::Duration update_policy_period;
-    // The number of abnormal steps of one env, without a row or episode of it sent in between,
-    // after which Run() fails; at least 1.
+    // Run() fails after this many abnormal steps of one env, if no row or episode of the env was
+    // sent in between; at least 1.
     int max_abnormal = 10;
     // Name in RewardShapingRegistry() of the function that changes the rewards of finished
     // episodes; rows are then sent when their episode is over. Empty: none. Not for games.
@@ -113,7 +113,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
   };
 
   //   kInvalidArgument     policy and envs do not fit, or a version of the policy does not fit
-  //   kFailedPrecondition  no env is ready (for instance a too low episode_num), or a second call
+  //   kFailedPrecondition  no env is ready (for instance because episode_num is too low), or Run()
+  //                        was called before
   //   kResourceExhausted   an env was abnormal too often
   //   other codes          an env, the policy or the link failed
   absl::Status Run() override;

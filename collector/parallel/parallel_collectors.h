@@ -2,8 +2,7 @@
 // they send.
 //
 // ZerglingParallelCollector has one policy: in envs for one player, or by self-play in all seats of
-// a game. Self-play is there and not in MarineParallelCollector, since all rows of its one policy
-// are training data.
+// a game. All rows are training data of that policy.
 //
 // MarineParallelCollector is for leagues. It has two policies, and one of them may be an opponent.
 // The policies' seats change from task to task. It reports the results of games, from which the

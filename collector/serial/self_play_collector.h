@@ -7,9 +7,10 @@
 //       policy, opponent, ...   rows of player 0 ─────── likewise ───────────────────► SegmentBatch
 //                               rows of the others ───── likewise, if it learns ─────► TakeOpponentData()
 //
-// Code for ISerialCollector can therefore run self-play. The target counts the samples of each
-// player like the battle collector, and their rows include waiting: in a game of turns, n_sample
-// rows of each of two players are about n_sample choices in total. At least one row is returned.
+// Code for ISerialCollector can therefore run self-play. As in the battle collector, the target
+// counts the samples of each player. They include the rows in which the player waits: in a game of
+// turns, n_sample rows of each of two players are about n_sample choices in total. At least one row
+// is returned.
 //
 // A choice whose next observation is not known when Collect() ends is returned by a later Collect()
 // (collector/core/turn_transitions.h). For an on-policy policy it is dropped. An episode collector
@@ -80,8 +81,8 @@ class SelfPlayCollector : public ISerialCollector {
   // Sets the settings of the opponent's later forward passes. The settings of Collect() are for the
   // policy alone.
   void set_opponent_settings(NamedValues settings);
-  // Removes and returns the training data of the opponent since the last call. Saved states are
-  // without them. None if it does not learn.
+  // Removes and returns the training data of the opponent since the last call; none if it does not
+  // learn. SaveState() does not save them.
   std::vector<SegmentBatch> TakeOpponentData() { return std::exchange(opponent_data_, {}); }
 
   int64_t envstep() const override { return games_->envstep(); }

@@ -132,7 +132,7 @@ class CollectLoop {
   CollectLoop(Options options, CollectCore* core) : options_(std::move(options)), core_(core) {}
 
   // Collects CollectOptions::target samples or episodes. The default is n_sample or n_episode of
-  // the first player's policy. The least number of episodes is one per env.
+  // the first player's policy. A target of fewer episodes than envs is refused.
   absl::StatusOr<Collected> Collect(const CollectOptions& options);
 
  private:
@@ -170,10 +170,10 @@ class CollectLoop {
 class SampleSerialCollector : public CoreCollector {
  public:
   struct Options : SerialCollectorOptions {
-    // If set, at least 1: the rows of a trajectory of an env. Collect() counts and returns them
-    // together when there are `traj_len` of them or their episode is over. The rows that are left
-    // wait for the next collect, or are dropped if the policy is on_policy. Not set: each row
-    // counts at once. With traj_len_inf of a policy a trajectory is a whole episode.
+    // The number of rows of a trajectory, at least 1. Collect() counts and returns the rows of an
+    // env together when there are `traj_len` of them, or when their episode is over. The rows that
+    // are left wait for the next collect, or are dropped if the policy is on_policy. Not set: each
+    // row counts at once. With traj_len_inf of a policy a trajectory is a whole episode.
     std::optional<int64_t> traj_len;
     // If set, changes the rewards of each finished episode, whose rows count when it is over, as
     // with traj_len_inf.
