@@ -111,9 +111,9 @@ class Coordinator : public WorkerHandler {
     // The range of mean returns that the env's reward bounds allow.
     double min_return = -std::numeric_limits<double>::infinity();
     double max_return = std::numeric_limits<double>::infinity();
-    // After this time without progress a learner is reported as stalled, in the log and in
-    // RunStatus; before its first iteration after six times as long. A learner that waits for rows
-    // is not while envs are stepped.
+    // A learner without progress for this time is reported as stalled, in the log and in RunStatus.
+    // Before its first iteration the time is six times as long. A learner that waits for rows is
+    // not reported while envs are stepped.
     absl::Duration stall_timeout = absl::Seconds(10);
     // Bounds on the rows drawn per row pushed, for each buffer
     // (docs/reference/parallel_learning.md). Not set: no bounds.
@@ -121,7 +121,8 @@ class Coordinator : public WorkerHandler {
     // The rounds of an on-policy policy, which uses each row once
     // (docs/reference/parallel_learning.md). Not set: the policy is off-policy.
     std::optional<LearningRounds> rounds;
-    // The env steps at which this run begins to count, if it continues an earlier one; at least 0.
+    // The number at which this run begins to count env steps, if it continues an earlier one; at
+    // least 0.
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.
     int64_t random_collect_size = 0;
@@ -189,8 +190,8 @@ class Coordinator : public WorkerHandler {
   //   kNotFound                    there is no such worker
   void Handle(uint32_t worker, WorkerMessage message, Done done) override = 0;
 
-  // The verbs of DI-engine, for a program that has the content of a message: each calls Handle()
-  // with one kind of message.
+  // Functions with the names that DI-engine uses. Each calls Handle() with a message that holds its
+  // argument.
   void DealWithCollectorSendData(uint32_t worker, CollectorData data, Done done);
   void DealWithCollectorFinishTask(uint32_t worker, CollectorFinished info, Done done);
   void DealWithLearnerGetData(uint32_t worker, LearnerDemand demand, Done done);
@@ -240,10 +241,10 @@ class Coordinator : public WorkerHandler {
 
   virtual Counters counters() const = 0;
 
-  // The time from a message of a worker to the end of what it asks for, with all waiting: of "push"
-  // to the acknowledgement of the data, of "sample" to the answer to the demand, of "publish" to
-  // the policy's way to the collectors. And how long tasks of collectors took that have a result:
-  // "collect_task" and "evaluate".
+  // How long the requests of workers took, including all waiting: "push" until the data were
+  // acknowledged, "sample" until the demand was answered, "publish" until the policy was sent to
+  // the collectors. Also how long collectors took for the tasks that have a result: "collect_task"
+  // and "evaluate".
   virtual StageTimes stage_times() const { return {}; }
 };
 

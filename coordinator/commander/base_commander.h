@@ -1,5 +1,5 @@
-// The interface of a commander (BaseCommander), parts of commanders (opponents, TaskSpace), and the
-// guard by which the coordinator calls a commander (GuardedCommander).
+// The interface of a commander (BaseCommander), parts of commanders (opponents, TaskSpace), and
+// GuardedCommander, through which the coordinator calls a commander.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COORDINATOR_COMMANDER_BASE_COMMANDER_H_
@@ -42,8 +42,8 @@ inline double EvalScore(const CollectorFinished& info) {
   return info.has_eval_score() ? info.eval_score() : MeanReturn(info.episode_return());
 }
 
-// Returns what stoppers see of the result of an evaluation, which has at least one episode. Its env
-// step is not known.
+// Returns the result of an evaluation in the form that stoppers take. There must be at least one
+// episode. The env step of the result is not known.
 inline Evaluation EvaluationOf(const CollectorFinished& info) {
   Evaluation evaluation;
   evaluation.train_iter = info.train_iter();
@@ -89,12 +89,14 @@ class BaseCommander {
   // will be none.
   virtual absl::Duration AskAgainAfter() const { return absl::InfiniteDuration(); }
 
+  // Whether the task that sent `info` is finished. By default it is when the worker says so.
   virtual bool JudgeCollectorFinish(const CollectorFinished& info) const {
     return info.collector_done();
   }
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
-  // Whether the run would end with this result of an evaluation, if the result is true.
+  // Whether this result of an evaluation would end the run. If so, the coordinator first lets
+  // another worker confirm the result.
   virtual bool WouldConverge(const CollectorTask& /*task*/,
                              const CollectorFinished& /*info*/) const {
     return false;
@@ -194,9 +196,9 @@ class TaskSpace {
   int running_ = 0;
 };
 
-// Calls a commander that a user may have written, for the coordinator: if it throws or cannot save
-// its state, status() is an error from then on, and the coordinator ends the run with it. The
-// commander is not called again.
+// Protects the coordinator from a commander that a user may have written. If the commander throws
+// or cannot save its state, status() is an error from then on, and the coordinator ends the run
+// with it. The commander is not called again.
 //
 // Example:
 //   const bool converged = commander.Call(&BaseCommander::FinishCollectorTask, task, info);

@@ -29,17 +29,18 @@ struct CommanderDeps : ComponentDeps {
   // Whether a confirmation with fresh episodes must also reach the stop value
   // (CollectorTask.confirmation).
   bool confirms = false;
-  // The value of the envs' info whose mean chooses the best policy; empty: the mean return does.
+  // The name of the value in the envs' info whose mean selects the best policy; empty: the mean
+  // return selects it.
   std::string best_by;
   // Whether rows are collected. If not, the learner learns from a data set, and all collecting
   // tasks are evaluations.
   bool collects = true;
-  // Whether the run evaluates. It does not in lockstep, and in runs with a data set without an env.
+  // Whether the run evaluates. It does not in lockstep, nor with a data set if there is no env.
   bool evaluates = true;
   // Whether collecting tasks are given in rounds: as many as collector_task_space for each version
   // of the policy.
   bool lockstep = false;
-  // The env steps at which this run begins to count, if it continues an earlier run.
+  // The number at which this run begins to count env steps, if it continues an earlier run.
   int64_t first_env_step = 0;
   // The least number of train iterations between two log lines about collected data.
   int64_t collect_print_freq = 0;
@@ -66,8 +67,8 @@ inline ModuleRegistry<CommanderDescriptor>& CommanderRegistry() {
   return *registry;
 }
 
-// Create what the config names, or find its type, with the errors of ModuleRegistry::Create().
-// kInvalidArgument reports all problems of the config at once.
+// Make the commander that the config names, or find its type. Errors are those of
+// ModuleRegistry::Create(); kInvalidArgument lists all problems of the config.
 inline absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
     const CommanderConfig& config, const CommanderDeps& deps) {
   return CommanderRegistry().Create(config, deps);

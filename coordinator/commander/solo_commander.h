@@ -25,9 +25,9 @@
 // store.
 //
 // Scheduling: the next task is for the policy with the fewest running collecting tasks and
-// evaluations, and among equals for the one with the fewest env steps. A policy that begins later
-// starts with the lowest count of the others. Policies whose learner has not published a version
-// yet get tasks only if there are no others.
+// evaluations. Of several such policies, it is for the one with the fewest env steps. A policy that
+// begins later starts with the lowest count of the others. Policies whose learner has not published
+// a version yet get tasks only if there are no others.
 //
 // Opponents (Options::has_opponent): the second of two policies is the opponent of the first in a
 // game of two. Its learner task is named "opponent". It is never evaluated: the run has converged
@@ -100,7 +100,7 @@ class SoloCommander : public BaseCommander {
     double stop_value = std::numeric_limits<double>::infinity();
     bool confirms = false;          // whether a confirmation must also reach it
     std::string best_by;            // as in CommanderDeps
-    double stop_after_seconds = 0;  // no policy converges earlier than this after the creation
+    double stop_after_seconds = 0;  // no policy converges before this time since the run began
     int64_t first_env_step = 0;     // as in CommanderDeps
     // Called when an evaluation has reached stop_value; returns whether the policy has converged.
     // Null: it has.
