@@ -4,7 +4,7 @@
 // When Step() fails, the envs after the failing one were not stepped and are still in kRun. This
 // manager cannot survive the crash of an env or interrupt an env that hangs; the managers that run
 // envs in processes of their own can. No env is in kInit or kReset between two calls. If all envs
-// are a VectorEnv of one class, a step of all envs is one call.
+// are a VectorEnv of one class, one call of VectorEnv::StepAll() steps all of them.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 //

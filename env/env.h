@@ -133,7 +133,8 @@ struct StepResult {
   NamedValues info;
   // The values of EnvSpec::info of this step; the manager passes it filled with zeros.
   InfoRow info_row;
-  // Set at the end of an episode by an env that combines reward components: their returns.
+  // The returns of the reward components. Set at the end of an episode, by an env that combines
+  // its components into one reward.
   std::vector<double> component_returns;
 };
 
@@ -169,7 +170,7 @@ int FirstObsField(const EnvSpec& spec, int player);
 // Returns the index of the observation field with the action mask of `player`, or -1.
 int ActionMaskField(const EnvSpec& spec, int player = 0);
 
-// Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
+// Returns kInvalidArgument, with what is wrong, if this project does not support the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
 
 // Returns kInternal unless the result of a step has the number of components in the spec's

@@ -92,18 +92,19 @@ struct AbnormalCause {
   absl::Status cause;  // names the env
 };
 
-// The results of N steps; the spans per env have N elements, in the order in which Step() got the
-// env ids. A manager that does not wait for all envs returns those that answered, by increasing id.
+// The results of N steps. The spans per env have N elements, in the order in which Step() got the
+// env ids. A manager that does not wait for all envs returns the envs that answered, by increasing
+// id.
 struct Timesteps {
   absl::Span<const int> env_ids;
-  absl::Span<const float>
-      reward;  // in a game, of player 0; the sum of components if there are several
+  // In a game, of player 0. If the reward has several components, their sum.
+  absl::Span<const float> reward;
   absl::Span<const float> reward_components;  // [N, R]: if the reward has R components; else empty
   absl::Span<const float> other_rewards;      // [N, players - 1]: in a game, of players 1, 2, ...
   ColumnsView info;                           // [N, ...]: the fields of EnvSpec::info
   absl::Span<const uint8_t> terminated;
   absl::Span<const uint8_t> truncated;
-  // 1: the step is void. Do not count it and drop the episode so far; the env has been reset.
+  // 1: the step is void. Drop it and the episode so far; the env has been reset.
   absl::Span<const uint8_t> abnormal;
   absl::Span<const AbnormalCause> causes;      // for those abnormal steps whose cause is known
   absl::Span<const FinishedEpisode> finished;  // by increasing `row`
@@ -172,9 +173,9 @@ class EnvManager {
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 
-  // Statistics of all envs by which their observations are changed (wrapper normalize_observation).
-  // A policy needs the statistics of its training: every checkpoint has them, and evaluating envs
-  // load them. Most envs have none.
+  // Statistics over all envs with which observations are normalized (wrapper
+  // normalize_observation). A policy needs the statistics of its training: every checkpoint has
+  // them, and evaluating envs load them. Most envs have none.
   virtual bool has_statistics() const { return false; }
   virtual absl::Status SaveStatistics(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadStatistics(StateReader* /*reader*/) { return absl::OkStatus(); }
@@ -183,7 +184,8 @@ class EnvManager {
   virtual void Close() = 0;
 };
 
-// Which players act in which envs (EnvManager::plays()); actions of others are not checked.
+// Whether a player acts in an env (EnvManager::plays()). Actions of players that do not act are not
+// checked.
 using PlaysFn = absl::FunctionRef<bool(int env_id, int player)>;
 inline bool AllPlay(int /*env_id*/, int /*player*/) { return true; }
 // Checks that the first fields of `actions` are the env's actions and that every element is legal:
@@ -191,8 +193,8 @@ inline bool AllPlay(int /*env_id*/, int /*player*/) { return true; }
 // value and the legal values.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions, PlaysFn plays = AllPlay);
-// Checks that the action masks allow the actions; kInvalidArgument as above. `masks` has the mask's
-// field in the observation for each player, or -1 (ActionMaskField()); row i of `obs` belongs to
+// Checks that the action masks allow the actions; kInvalidArgument as above. masks[p] is the index
+// of the mask of player p in the observation, or -1 (ActionMaskField()). Row i of `obs` belongs to
 // env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,

@@ -57,7 +57,7 @@ struct EnvsUse {
   std::string video_folder;  // where videos go; empty: nowhere
   bool probes = false;       // only the spec is wanted: the role is "probe"
   bool pictures = false;     // Render() will be called, even without a wrapper that films
-  int64_t first_number = 0;  // of the envs: EnvUse.number
+  int64_t first_number = 0;  // EnvUse.number of the first env; the others follow
   int64_t probe_number = 0;
 };
 
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> create_envs(const EnvConfig& env,
                                                         int env_num, const Clock* clock,
                                                         const EnvsUse& use = {});
 
-// Returns the maker of an env type that takes no params, by a function that takes nothing.
+// Turns a function that makes an env into the maker of an env type that takes no params.
 inline EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create) {
   return [create = std::move(create)](const EnvConfig&, const NoParams&) { return create(); };
 }

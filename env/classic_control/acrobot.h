@@ -7,7 +7,7 @@
 //
 // Observation: float32[6], cosine and sine of both angles, angular velocities (at most 4 pi and
 // 9 pi). Angle 1 is measured from hanging down, angle 2 from link 1.
-// Action: 0, 1, 2: torque -1, 0, 1 Nm.   Reward: -1 per step, 0 with the last.
+// Action: 0, 1, 2: torque -1, 0, 1 Nm.   Reward: -1 per step, 0 for the step that terminates.
 // Terminated: -cos(a1) - cos(a1 + a2) > 1.   Time limit: 500 steps.
 //
 // Threads: as Env; AcrobotStep is a pure function.

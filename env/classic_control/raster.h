@@ -55,7 +55,7 @@ class Canvas {
   // Paints the points of the box from `low` to `high` for which inside(point) is true.
   template <typename Inside>
   void Fill(Point low, Point high, Color color, const Inside& inside);
-  // Paints a pixel, of which `hits` samples are covered; y counts from below.
+  // Paints a pixel. `hits` of its samples are covered; y counts from below.
   void Cover(int x, int y, int hits, Color color);
 
   Image image_;

@@ -29,7 +29,7 @@ struct EnvConformanceCase {
   int64_t max_steps = 1000;
 };
 
-// Lets GoogleTest show the name of a case; otherwise it shows the bytes.
+// Lets GoogleTest print the name of a case instead of its bytes.
 inline void PrintTo(const EnvConformanceCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 class EnvConformance : public testing::TestWithParam<EnvConformanceCase> {

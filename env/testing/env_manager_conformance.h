@@ -1,6 +1,6 @@
 // Tests that every env manager must pass, as suites to instantiate. They drive three scripted envs
-// through the interface. One test compares the results bit for bit with those of BaseEnvManager, so
-// a manager that need not wait for all envs is tested in the mode in which it waits for all.
+// through the interface. One test compares the results bit for bit with those of BaseEnvManager.
+// Therefore an asynchronous manager is tested in the mode in which it waits for all envs.
 //
 // AsyncEnvManagerConformance is for managers that can return before all envs have answered.
 //
@@ -45,7 +45,7 @@ struct EnvManagerConformanceCase {
   bool one_by_one = false;
 };
 
-// Lets GoogleTest show the name of a case; otherwise it shows the bytes.
+// Lets GoogleTest print the name of a case instead of its bytes.
 inline void PrintTo(const EnvManagerConformanceCase& of_test, std::ostream* out) {
   *out << of_test.name;
 }
