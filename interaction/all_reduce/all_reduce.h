@@ -8,7 +8,7 @@
 // in_process_all_reduce.h (threads of one process; tests).
 //
 // Every rank makes the same calls with the same sizes in the same order. After an error the group
-// is unusable: the remaining ranks form a new group, with new ranks.
+// is unusable: the remaining processes form a new group, with new ranks.
 //
 // Ownership: each rank owns its own object. Destroying it leaves the group, which ends the group.
 // Threads:   thread-compatible, except for Abort(), which any thread may call.
@@ -62,7 +62,7 @@ class Rendezvous {
 };
 
 struct AllReduceOptions {
-  std::string group;  // the group's name, which no other group has had before
+  std::string group;  // the group's name; never use a name twice
   int rank = 0;
   int world_size = 1;
   absl::Duration timeout = absl::Seconds(30);  // for connecting, and for each call

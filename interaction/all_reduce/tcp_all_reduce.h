@@ -4,8 +4,8 @@
 //     Sum, 2 (N - 1) steps of 1/N of the values each:   rank 0 ──► rank 1 ──► ... ──► rank N - 1 ──► rank 0
 //     Broadcast, in blocks:                             rank 0 ──► rank 1 ──► ... ──► rank N - 1
 //
-// Each value is added along the ring, from a rank that depends only on its index, and the sum is
-// copied to the others. So sums are the same in all ranks and in all runs.
+// Each value is summed along the ring, and the sum is copied to the other ranks. The rank at which
+// a sum begins depends only on the index of the value. So sums are the same in all ranks and runs.
 //
 // A rank accepts a connection only from the previous rank, which knows a secret from the
 // rendezvous. Other connections are dropped. The traffic is not encrypted.

@@ -36,8 +36,8 @@ class Slave {
     // returns. The slave takes the next task only after that, so the messages of two tasks never
     // mix.
     std::function<void(const StartTask&)> run;
-    // Asks the running task to end; TaskStatus() already says so. It is called on the thread of
-    // Serve(), also when no task is running, and must not wait for long. May be empty.
+    // Asks the running task to end; TaskStatus() already returns an error. It is called on the
+    // thread of Serve(), also when no task is running, and must not wait for long. May be empty.
     std::function<void()> close;
   };
 

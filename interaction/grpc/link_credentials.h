@@ -55,7 +55,7 @@ absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptio
 absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions& options,
                                                       const LinkAddress& address, absl::Time now);
 
-// Does the same for those of the TLS files that are set, whatever the address.
+// Reads and checks only the TLS files that are set, without regard to an address.
 absl::StatusOr<LinkCredentials> LoadTls(const GrpcTransportOptions& options, CertificateUse use,
                                         absl::Time now);
 

@@ -8,15 +8,16 @@
 //     <prefix>/.store_id       written by the first process that opens the store
 //
 // URL: "redis:HOST:PORT/PREFIX", or "redis:HOST:PORT,HOST:PORT,.../PREFIX" for a ShardedStore over
-// several. It has the setting "password_file=/FILE" if Redis asks for a password, and "user=NAME"
-// if that is of a user of its ACL. The password is in a file and not in the URL, because a URL is
-// printed, logged, written to the run's folder and sent to all workers. The file must be on each
+// several servers. If Redis asks for a password, add the setting "password_file=/FILE"; for the
+// password of a user of Redis' ACL, also "user=NAME". The password is not in the URL, because a URL
+// is printed, logged, written to the run's folder and sent to all workers. The file must be on each
 // machine, at the same path; only its first line counts. It is read again for each new connection:
 // while the password is being changed, calls return kUnavailable, as while Redis is away.
 //
 // A Put that returned OK is as safe as the configuration of Redis makes it (docs/how_to/redis.md).
 // Redis must not evict keys; each new connection checks that. If Redis comes back without its data,
-// Get returns kNotFound, and the message says so: the store's id is gone, or is another one.
+// Get returns kNotFound. The message names the loss, which the store recognises by its id: the id
+// is gone, or has changed.
 //
 // If a connection turns out to be closed, the call is repeated once with a new connection. There
 // are no other retries: calls return kUnavailable, and the caller decides how long to retry.

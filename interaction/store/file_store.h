@@ -48,8 +48,8 @@ namespace ding {
 
 class FileStore : public Store {
  public:
-  // Returns kInvalidArgument if `folder` is not an absolute path. Processes with different working
-  // folders must mean the same folder by it.
+  // Returns kInvalidArgument if `folder` is not an absolute path: a relative path would be another
+  // folder in a process with another working directory.
   static absl::StatusOr<std::unique_ptr<FileStore>> Create(const std::string& folder);
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;

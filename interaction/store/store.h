@@ -39,8 +39,8 @@
 
 namespace ding {
 
-// When a commit is on the disk and survives a crash of the machine. It survives a crash of the
-// process at once.
+// When a commit is written to the disk, so that it survives a crash of the machine. Every commit
+// survives a crash of the process.
 enum class LogSync {
   kNone,  // when the operating system writes it
   kPeriodic,  // at most kLogSyncSeconds later, if commits go on; else when the operating system writes it
@@ -76,10 +76,10 @@ struct LogOptions {
 //   kUnavailable        it is not known whether the change was made. The next Commit() must repeat
 //                       the same change; it is then made once
 //   kAborted            another process has taken over this log; nothing can be written any more
-//   kDataLoss           the log is damaged, or has lost a commit: `anew` begins it again
+//   kDataLoss           the log is damaged, or has lost a commit: begin it again by Change::anew
 class Log {
  public:
-  // An error ends the reading. If it is kDataLoss, Read() says how to repair the log.
+  // An error ends the reading. If it is kDataLoss, the error of Read() says how to repair the log.
   using Visitor = std::function<absl::Status(int64_t index, absl::string_view record)>;
   using Snapshot = std::map<std::string, std::string>;  // by name
 
@@ -122,7 +122,7 @@ class Store {
   virtual absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) = 0;
 
   // Replaces the content of `value`. Its memory is reused, so reading into the same string costs no
-  // page faults. After an error, `value` has any content.
+  // page faults. After an error the content of `value` is undefined.
   //   kNotFound        there is no such key
   //   kDataLoss        the value is damaged: truncated, or its checksum does not match
   //   kUnavailable     the store is gone or cannot be read now; worth a retry
@@ -159,28 +159,27 @@ inline bool WorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
-// The size of the largest value.
+// The size of the largest value, in bytes.
 inline constexpr int64_t kMaxValueBytes = int64_t{1} << 32;
 
 // Returns OK if `key` is a valid key, else kInvalidArgument with a message that quotes it.
 absl::Status CheckStoreKey(absl::string_view key);
 
-// The number of a chunk that a worker puts into the store: it contains the number of the worker's
-// incarnation and counts its chunks. So no two chunks have the same number, and a repeated
-// announcement is recognised. `worker` is the number that the coordinator gave the worker
-// (Welcome), below 2^31. `sequence` counts the chunks of the worker.
+// Returns the number of a chunk that a worker puts into the store. `worker` is the number that the
+// coordinator gave the worker when it joined (Welcome), below 2^31. `sequence` counts the chunks of
+// the worker. So no two chunks have the same number, and a repeated announcement is recognised.
 inline int64_t ChunkNumber(uint32_t worker, uint32_t sequence) {
   return static_cast<int64_t>(worker) << 32 | sequence;
 }
 inline uint32_t WorkerOfChunk(int64_t chunk) { return static_cast<uint32_t>(chunk >> 32); }
 
-// The key in the store: "data/<worker>/<sequence>", with both numbers in hexadecimal.
+// Returns the key of a chunk: "data/<worker>/<sequence>", with both numbers in hexadecimal.
 inline std::string ChunkKey(int64_t chunk) {
   return absl::StrCat("data/", absl::Hex(WorkerOfChunk(chunk)), "/",
                       absl::Hex(static_cast<uint32_t>(chunk)));
 }
-// The key contains the learner's number, so a learner that does not know yet that it was replaced
-// does not overwrite the policies of its successor.
+// Returns the key of a version of a policy. It contains the number of the learner, so a learner
+// that does not know yet that it was replaced does not overwrite the policies of its successor.
 inline std::string PolicyKey(absl::string_view policy_id, uint64_t version, uint32_t worker) {
   return absl::StrCat("policy/", policy_id, "/", version, "-", absl::Hex(worker));
 }

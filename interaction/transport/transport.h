@@ -98,7 +98,7 @@ class Listener {
   //   kCancelled         Close() was called
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) = 0;
 
-  // Sets a callback that is called when a peer has connected, and not any more once Close() has
+  // Sets a callback that is called when a peer has connected. It is not called after Close() has
   // returned. Any thread may call it. It must not wait, throw or call the listener. Set it once,
   // before the first Accept().
   virtual void SetReadyCallback(std::function<void()> ready) = 0;
@@ -122,8 +122,8 @@ class Transport {
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) = 0;
 
   // Connects to the listener at `address`. If nobody listens there yet, it waits.
-  //   kDeadlineExceeded    nobody took the connection in time; the message has the reason if it is
-  //                        known
+  //   kDeadlineExceeded    no listener took the connection in time; the message has the reason if
+  //                        it is known
   //   kInvalidArgument, kFailedPrecondition  as for Listen()
   //   kUnauthenticated     the listener does not accept our credentials, or we do not accept its
   virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
