@@ -32,8 +32,8 @@
 
 namespace ding {
 
-// The x axes of the metrics that a component can write over both: train iterations ("..._iter/...")
-// and env steps ("..._step/...").
+// Over which x axis components write their metrics: train iterations ("..._iter/..."), env steps
+// ("..._step/..."), or both.
 enum class MetricAxis { kBoth, kEnvStep, kTrainIter };
 
 // The description of a run, for sinks that compare runs.
@@ -116,7 +116,8 @@ class MultiSink : public MetricSink {
   const MetricAxis axis_;
 };
 
-// Passes measurements on to another sink, at once or, while it holds them, later in one piece.
+// Passes measurements on to another sink at once. From Hold() on it keeps them instead, until
+// Release() passes all of them on.
 //
 // Components that measure at the same time on several threads would write their records in a
 // different order in each run. With a HoldingSink for all threads but one, released when all

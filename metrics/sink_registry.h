@@ -35,8 +35,8 @@ inline ModuleRegistry<SinkDescriptor>& SinkRegistry() {
   return *registry;
 }
 
-// Makes the sink that `config` names, with the errors of ModuleRegistry::Create(). It turns an
-// exception of the sink into an error of its Flush(), since errors of sinks never interrupt a run.
+// Makes the sink that `config` names, with the errors of ModuleRegistry::Create(). If the sink
+// throws later, its Flush() returns the exception as an error: sinks never interrupt a run.
 absl::StatusOr<std::shared_ptr<MetricSink>> create_sink(const SinkConfig& config,
                                                         const SinkDeps& deps);
 
