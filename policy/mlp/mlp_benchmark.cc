@@ -80,7 +80,8 @@ void BM_ForwardBackward(benchmark::State& state) {
 
 // (0, rows): the CartPole network; (width, rows): two layers of that width.
 void InferCases(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Args({0, 1})->Args({0, 8})->Args({0, 64})->Args({256, 8});
+  benchmark->Args({0, 1})->Args({0, 4})->Args({0, 8})->Args({0, 64})->Args({256, 1})->Args(
+      {256, 8});
 }
 void TrainCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->Args({0, 64})->Args({256, 256})->Args({512, 256});

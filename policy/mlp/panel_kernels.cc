@@ -57,9 +57,9 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
   }
 }
 
+// The rows of c from m on.
 template <typename Vector, int kTileM, int kVectors>
-DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t a_inner) {
-  int64_t m = 0;
+DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t m, int64_t a_inner) {
   for (; m + kTileM <= p.m_size; m += kTileM) {
     MultiplyTile<Vector, kTileM, kVectors>(p, m, a_inner);
   }
@@ -81,12 +81,122 @@ DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t a_inner) {
 
 // A constant stride of 1 saves address arithmetic in the forward pass.
 template <typename Vector, int kTileM, int kVectors>
-DING_INLINE void MultiplyStrides(const PanelProduct& p) {
+DING_INLINE void MultiplyStrides(const PanelProduct& p, int64_t m) {
   if (p.a_inner == 1) {
-    MultiplyRows<Vector, kTileM, kVectors>(p, 1);
+    MultiplyRows<Vector, kTileM, kVectors>(p, m, 1);
   } else {
-    MultiplyRows<Vector, kTileM, kVectors>(p, p.a_inner);
+    MultiplyRows<Vector, kTileM, kVectors>(p, m, p.a_inner);
   }
+}
+
+// Transposes the four elements of four vectors, or both halves of eight: columns[k] = rows[0][k],
+// rows[1][k] ...
+DING_INLINE void TransposeQuarters(const Vector4 (&rows)[4], Vector4 (&columns)[4]) {
+  const Vector4 low01 = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+  const Vector4 high01 = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+  const Vector4 low23 = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+  const Vector4 high23 = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+  columns[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  columns[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  columns[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  columns[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
+DING_INLINE void TransposeQuarters(const Vector8 (&rows)[4], Vector8 (&columns)[4]) {
+  const Vector8 low01 = __builtin_shufflevector(rows[0], rows[1], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Vector8 high01 = __builtin_shufflevector(rows[0], rows[1], 2, 10, 3, 11, 6, 14, 7, 15);
+  const Vector8 low23 = __builtin_shufflevector(rows[2], rows[3], 0, 8, 1, 9, 4, 12, 5, 13);
+  const Vector8 high23 = __builtin_shufflevector(rows[2], rows[3], 2, 10, 3, 11, 6, 14, 7, 15);
+  columns[0] = __builtin_shufflevector(low01, low23, 0, 1, 8, 9, 4, 5, 12, 13);
+  columns[1] = __builtin_shufflevector(low01, low23, 2, 3, 10, 11, 6, 7, 14, 15);
+  columns[2] = __builtin_shufflevector(high01, high23, 0, 1, 8, 9, 4, 5, 12, 13);
+  columns[3] = __builtin_shufflevector(high01, high23, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+// rows[j] = the four floats at a + j * a_row, and for eight elements those four rows further on.
+DING_INLINE void LoadRows(const float* a, int64_t a_row, Vector4 (&rows)[4]) {
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) Load(a + j * a_row, rows[j]);
+}
+DING_INLINE void LoadRows(const float* a, int64_t a_row, Vector8 (&rows)[4]) {
+  Vector4 low[4];
+  Vector4 high[4];
+  LoadRows(a, a_row, low);
+  LoadRows(a + 4 * a_row, a_row, high);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    rows[j] = __builtin_shufflevector(low[j], high[j], 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+}
+
+// Two vectors hide the latency of an addition.
+constexpr int kFewBlocks = 2;
+
+// Computes the rows from m0 on that fill kFewBlocks vectors, for kFew lanes. A vector has rows, not
+// lanes: a weight is loaded once for all of them, where a tile copies it to a vector that is mostly
+// unused.
+template <typename Vector, int kFew>
+DING_INLINE void MultiplyFewLanes(const PanelProduct& p, int64_t m0) {
+  constexpr int kLanes = kLanesOf<Vector>;
+  Vector sum[kFewBlocks][kFew];
+#pragma GCC unroll 2
+  for (int block = 0; block < kFewBlocks; ++block) {
+#pragma GCC unroll 4
+    for (int lane = 0; lane < kFew; ++lane) {
+      sum[block][lane] = Vector{};
+      if (p.start == PanelProduct::Start::kBias) {
+        Load(p.bias + m0 + block * kLanes, sum[block][lane]);
+      }
+    }
+  }
+  for (int64_t k = 0; k < p.inner_size; k += 4) {
+    const float* const b = p.b + k * kPanelRows;
+#pragma GCC unroll 2
+    for (int block = 0; block < kFewBlocks; ++block) {
+      Vector rows[4];
+      Vector weights[4];
+      LoadRows(p.a + (m0 + block * kLanes) * p.a_row + k, p.a_row, rows);
+      TransposeQuarters(rows, weights);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+        for (int lane = 0; lane < kFew; ++lane) {
+          sum[block][lane] += b[i * kPanelRows + lane] * weights[i];
+        }
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int block = 0; block < kFewBlocks; ++block) {
+#pragma GCC unroll 4
+    for (int lane = 0; lane < kFew; ++lane) {
+      Vector& result = sum[block][lane];
+      if (p.relu) result = result < 0.0f ? Vector{} : result;
+      float* const c = p.c + (m0 + block * kLanes) * p.c_row + lane;
+#pragma GCC unroll 8
+      for (int m = 0; m < kLanes; ++m) c[m * p.c_row] = result[m];
+    }
+  }
+}
+
+// Computes as many rows as it can, if tiles would take longer, and returns their number.
+template <typename Vector>
+DING_INLINE int64_t MultiplyFew(const PanelProduct& p) {
+  if (p.lanes > 4 || p.outer_size != 1 || p.a_inner != 1 || p.inner_size % 4 != 0 ||
+      p.start == PanelProduct::Start::kAdd) {
+    return 0;
+  }
+  constexpr int kRows = kFewBlocks * kLanesOf<Vector>;
+  int64_t m = 0;
+  for (; m + kRows <= p.m_size; m += kRows) {
+    if (p.lanes <= 1) {
+      MultiplyFewLanes<Vector, 1>(p, m);
+    } else if (p.lanes == 2) {
+      MultiplyFewLanes<Vector, 2>(p, m);
+    } else {
+      MultiplyFewLanes<Vector, 4>(p, m);
+    }
+  }
+  return m;
 }
 
 template <typename Vector>
@@ -153,10 +263,10 @@ DING_INLINE void MultiplyLoop(const PanelProduct& p) {
   if (p.lanes <= kHalfPanelRows) {
     using HalfVector = std::conditional_t<kLanesOf<Vector> <= kHalfPanelRows, Vector, Vector8>;
     constexpr int kVectors = kHalfPanelRows / kLanesOf<HalfVector>;
-    MultiplyStrides<HalfVector, kSums / kVectors, kVectors>(p);
+    MultiplyStrides<HalfVector, kSums / kVectors, kVectors>(p, MultiplyFew<HalfVector>(p));
   } else {
     constexpr int kVectors = kPanelRows / kLanesOf<Vector>;
-    MultiplyStrides<Vector, kSums / kVectors, kVectors>(p);
+    MultiplyStrides<Vector, kSums / kVectors, kVectors>(p, 0);
   }
 }
 

@@ -7,7 +7,8 @@
 //     r0: a0 a1 a2 ...              feature 0: r0 r1 r2 ... r15
 //     r1: b0 b1 b2 ...       -->    feature 1: r0 r1 r2 ... r15
 //
-// A weight is then a scalar that multiplies a vector of rows. Weights are read in place, in torch's
+// A weight is then a scalar that multiplies a vector of rows. Up to four rows instead multiply
+// vectors of weights, which are transposed on the way. Weights are read in place, in torch's
 // [out, in] layout, without the packing of a general GEMM, which takes half of the GEMM's time at 8
 // or 64 rows.
 //
@@ -50,8 +51,8 @@ struct PanelProduct {
   const float* b = nullptr;
   int64_t b_outer = 0;
 
-  // c(m, lane) = c[m * c_row + lane]. If `lanes` is at most kHalfPanelRows, the product writes
-  // kHalfPanelRows lanes of a row, else kPanelRows.
+  // c(m, lane) = c[m * c_row + lane]. The product may write more lanes of a row than `lanes`: up to
+  // kHalfPanelRows if `lanes` is at most kHalfPanelRows, else up to kPanelRows.
   float* c = nullptr;
   int64_t c_row = kPanelRows;
   int64_t lanes = kPanelRows;

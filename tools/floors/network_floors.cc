@@ -51,7 +51,8 @@ std::string Name(const char* name, int width, int rows) {
 
 void AddNetworkFloors() {
   using Case = std::pair<int, int>;
-  for (const auto& [width, rows] : {Case(0, 1), Case(0, 8), Case(0, 64), Case(256, 8)}) {
+  for (const auto& [width, rows] :
+       {Case(0, 1), Case(0, 4), Case(0, 8), Case(0, 64), Case(256, 1), Case(256, 8)}) {
     AddFloor(Name("mlp_benchmark:Infer", width, rows), 1, rows,
              [width = width, rows = rows] { return Passes(width, rows, kInfer); });
   }
