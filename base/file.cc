@@ -99,11 +99,9 @@ absl::Status ReplaceByRenamingAside(const std::string& from, const std::string& 
   const std::string aside = absl::StrCat(to, ".old.", getpid());
   DING_RETURN_IF_ERROR(RenamePath(to, aside));
   const absl::Status status = RenamePath(from, to);
-  if (!status.ok()) {
-    std::rename(aside.c_str(), to.c_str());
-    return status;
-  }
-  return RemoveRecursively(aside);
+  if (status.ok()) return RemoveRecursively(aside);
+  if (RenamePath(aside, to).ok()) return status;
+  return Annotate(status, absl::StrCat("'", to, "' is now '", aside, "'"));
 }
 
 }  // namespace

@@ -52,9 +52,10 @@ class EventMessage {
   EventMessage(const EventMessage&) = delete;
   EventMessage& operator=(const EventMessage&) = delete;
   ~EventMessage() {
-    current_event = &event_;
+    // A sink may log other events while it gets this one.
+    const LogEvent* const outer = std::exchange(current_event, &event_);
     Message(severity_, file_, line_).stream() << stream_.str();
-    current_event = nullptr;
+    current_event = outer;
   }
   std::ostream& stream() { return stream_; }
 

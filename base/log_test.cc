@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/log_event.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/base/thread.h"
@@ -135,6 +136,29 @@ TEST(Log, ASinkIsSetAgainByWhoeverReplacedIt) {
   EXPECT_THAT(outer.lines(), IsEmpty());
   DING_LOG(INFO) << "outer";
   EXPECT_THAT(outer.lines(), ElementsAre("1 outer"));
+}
+
+// Logs an event while it gets another one.
+class NestedEvents : public LogSink {
+ public:
+  void Send(const LogLine& line) override {
+    if (line.message == "outer") DING_LOG_EVENT(INFO, {EventKind::kJoin, "inner"}) << "inner";
+    kinds_.push_back(CurrentLogEvent() == nullptr ? EventKind::kNone : CurrentLogEvent()->kind);
+  }
+  const std::vector<EventKind>& kinds() const { return kinds_; }
+
+ private:
+  std::vector<EventKind> kinds_;
+};
+
+TEST(Log, AnEventInsideAnotherDoesNotEndIt) {
+  NestedEvents sink;
+  LogSink* const previous = SetLogSink(&sink);
+  DING_LOG_EVENT(INFO, {EventKind::kLeave, "outer"}) << "outer";
+  DING_LOG(INFO) << "plain";
+  SetLogSink(previous);
+  EXPECT_THAT(sink.kinds(),
+              testing::ElementsAre(EventKind::kJoin, EventKind::kLeave, EventKind::kNone));
 }
 
 TEST(Log, ThreadsLoseNoLine) {

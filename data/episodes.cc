@@ -70,14 +70,14 @@ absl::StatusOr<std::vector<Segment>> LoadSegments(StateReader* reader) {
   std::vector<Segment> segments;
   int64_t begin = 0;
   for (size_t i = 0; i < length.size(); ++i) {
-    if (length[i] < 1 || length[i] > kMaxRows || begin > kMaxRows ||
-        end[i] > static_cast<uint8_t>(SegmentEnd::kTruncated)) {
-      return absl::InvalidArgumentError(absl::StrCat("episode ", i, " has ", length[i],
-                                                     " rows and end ", end[i],
-                                                     ", expected at least 1 and an end of 1 or 2"));
+    const auto segment_end = static_cast<SegmentEnd>(end[i]);
+    if (length[i] < 1 || length[i] > kMaxRows - begin ||
+        (segment_end != SegmentEnd::kTerminated && segment_end != SegmentEnd::kTruncated)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("episode ", i, " has ", length[i], " rows and end ", end[i],
+                       ", expected 1 to ", kMaxRows - begin, " rows and an end of 1 or 2"));
     }
-    segments.push_back(
-        {static_cast<int64_t>(i), 0, begin, length[i], static_cast<SegmentEnd>(end[i])});
+    segments.push_back({static_cast<int64_t>(i), 0, begin, length[i], segment_end});
     begin += length[i];
   }
   return segments;

@@ -157,7 +157,7 @@ TEST(Episodes, InvalidFilesAreRefused) {
         "end", [&ends](StateWriter* writer) { return writer->WriteSpan<uint8_t>("end", ends); });
   };
   EXPECT_THAT(with_ends({1, 3}), IsInvalid("end 3"));
-  EXPECT_THAT(with_ends({0, 1}), IsInvalid("segment 0 is cut"));
+  EXPECT_THAT(with_ends({0, 1}), IsInvalid("episode 0 has 2 rows and end 0"));
 }
 
 TEST(Episodes, ReturnsAreSumsOfAllComponents) {
