@@ -36,8 +36,8 @@ class AsyncDataLoader {
   struct Options {
     // The number of threads that load, 0 or more; 0 means 1.
     int num_workers = 0;
-    // The number of batches to prepare, if above 2 * num_workers; 0 or more. More batches keep the
-    // learner busy while its threads wait for a processor, but they are older when it uses them.
+    // The number of batches to prepare, if it is above 2 * num_workers; 0 or more. With more
+    // batches the learner waits less often, but learns from older data.
     int batches_ahead = 0;
     // Next() fails when it waits longer.
     absl::Duration timeout = absl::Minutes(10);

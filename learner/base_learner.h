@@ -53,7 +53,7 @@ namespace ding {
 class BaseLearner : public ILearner {
  public:
   struct Options {
-    int64_t train_iterations = 1000000000;  // per Start(), at least 1
+    int64_t train_iterations = 1000000000;  // limit of one Start(), at least 1
     bool log_policy = true;
     bool only_monitor_rank0 = true;
     bool is_multitask_pipeline = false;  // true: all ranks monitor, also if only_monitor_rank0
@@ -116,15 +116,15 @@ class BaseLearner : public ILearner {
   const Monitor& timings() const final { return timings_; }
   absl::Status Close() override;
 
-  // Trains `policy`, which must outlive the learner, from now on. Counters and hooks stay; averages
-  // and priorities of the previous policy are dropped.
-  //   kInvalidArgument     null
-  //   kFailedPrecondition  between the iterations of a batch, as from an after_iter hook
+  // Trains `policy` from now on. `policy` must outlive the learner. Counters and hooks stay;
+  // averages and priorities of the previous policy are dropped.
+  //   kInvalidArgument     `policy` is null
+  //   kFailedPrecondition  called in the middle of a batch, for example by an after_iter hook
   absl::Status ResetPolicy(LearnMode* policy);
   const LearnerHooks& hooks() const { return hooks_; }
   const Options& options() const { return options_; }
-  // For a learner that has this one as a part: hooks are called with `outer` (not null), Start()
-  // calls outer->Train(), and SaveCheckpoint() saves the state of `outer`. `outer` lives as long as
+  // For a learner that contains this one: hooks get `outer` (not null), Start() calls
+  // outer->Train(), and SaveCheckpoint() saves the state of `outer`. `outer` must live as long as
   // this learner is used.
   void set_outer(ILearner* outer) { outer_ = outer; }
 
@@ -132,18 +132,18 @@ class BaseLearner : public ILearner {
   // CheckParts() must accept `parts`.
   explicit BaseLearner(Parts parts);
 
-  // Takes the optimizer steps of one batch and reports each in an entry of `steps`; without an
-  // entry the batch is skipped. `steps` still has the entries of the previous batch. An error must
-  // not change the parameters. The default calls LearnMode::Forward().
+  // Takes the optimizer steps of one batch and writes one entry of `steps` for each. On entry,
+  // `steps` has the entries of the previous batch. If it is empty afterwards, the batch is skipped.
+  // After an error the parameters must be unchanged. The default calls LearnMode::Forward().
   virtual absl::Status Learn(const Batch& data, const NamedValues& settings,
                              std::vector<LearnStep>* steps);
-  // Called for each iteration in turn, before its after_iter hooks; train_iter() counts it. It may
-  // change `step`, which the hooks see, except for the priorities, which are Learn()'s. The default
-  // does nothing. An error ends Train().
+  // Called for each iteration before its after_iter hooks; train_iter() already counts the
+  // iteration. It may change the values in `step` that hooks see, but not the priorities, which
+  // Learn() sets. The default does nothing. An error ends Train().
   virtual absl::Status OnIteration(LearnStep* step);
 
  private:
-  // Begins with `policy`, if it is not null.
+  // Sets the policy and declares the values that it reports; null: none yet.
   void UsePolicy(LearnMode* policy);
   absl::Status FinishIteration(LearnStep* step);
   // Keeps the priorities of the last step that has any: one for each row of `data`, or one for each

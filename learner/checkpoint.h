@@ -27,10 +27,10 @@ class LearnerView;
 inline constexpr char kCheckpointKind[] = "ding_worker/train";
 inline constexpr char kModelComponent[] = "model";
 
-// Returns the components above, for a program that saves further components. `learner` must outlive
+// Returns the components above, for a program that adds its own components. `learner` must outlive
 // the result.
 std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
-// Returns "train_iter" and "env_step", for people and for lists of checkpoints.
+// Returns the fields "train_iter" and "env_step", which lists of checkpoints show.
 CheckpointInfo CheckpointInfoOf(int64_t train_iter, int64_t env_step);
 CheckpointInfo LearnerCheckpointInfo(const LearnerView& learner);
 
@@ -38,19 +38,19 @@ CheckpointInfo LearnerCheckpointInfo(const LearnerView& learner);
 // existing checkpoint is unchanged.
 absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path);
 
-// Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model
-// does not fit the policy; the error names the type of the policy that the checkpoint is of.
+// Loads policy, train state and counters. Nothing changes if the folder is damaged or the model
+// does not fit the policy; the error names the policy type of the checkpoint.
 absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
 // Does the same, from an open checkpoint.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);
 
-// Encodes the state that the next step depends on, and the counters, for a learner of the same
-// model in another process. Averages, which each learner keeps for itself, are left out.
+// Encode and decode the state that the next step depends on, and the counters, for a learner of the
+// same model in another process. Averages are not included: each learner keeps its own.
 absl::StatusOr<EncodedBatch> EncodeLearner(const LearnerView& learner);
 absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
-// Opens the checkpoint that `path` means (CheckpointFolder): a folder of a checkpoint, or of a run
-// for its best one. kInvalidArgument if it is another kind of checkpoint.
+// Opens the checkpoint at `path`: the folder of a checkpoint, or the folder of a run for its best
+// checkpoint (CheckpointFolder()). kInvalidArgument if it is another kind of checkpoint.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);
 
 }  // namespace ding

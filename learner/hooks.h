@@ -45,9 +45,9 @@ class SaveCkptHook : public LearnerHook {
 };
 
 // Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only,
-// after the last step of a batch. It saves after the first batch, then every second (less often if
-// a save takes more than a twentieth of that) until the first `period` is over, and then every
-// `period`. Its position is after_iter.
+// after the last step of a batch. During the first `period` it saves after the first batch and then
+// every second, or every 20 times the duration of a save if that is longer. Afterwards it saves
+// once per `period`. Its position is after_iter.
 class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
@@ -87,13 +87,13 @@ class LogReduceHook : public LearnerHook {
   absl::Status Call(LearnerView* learner) override;
 };
 
-// The base of the hooks of a learner in a parallel run, which publish its parameters and report its
-// progress.
+// The base of the hooks by which a learner in a parallel run publishes its parameters and reports
+// its progress.
 //
-// Calls `send` at its position: every time in before_run and after_run, every `freq` (at least 1)
-// train iterations in after_iter. A batch of several iterations sends at most once, after its last
-// step, if one of its iterations is a multiple of `freq`. The position before_iter is refused: it
-// ends the program.
+// In before_run and after_run it calls `send` every time, in after_iter every `freq` (at least 1)
+// train iterations. A batch of several iterations sends at most once, after its last step, if one
+// of its iterations is a multiple of `freq`. The position before_iter is a mistake of the caller
+// and ends the program.
 //
 // Example:
 //   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
@@ -119,9 +119,9 @@ class SendPolicyHook : public SendHook {
   absl::Status Call(LearnerView* learner) override;
 };
 
-// Reports LearnerView::learn_info() on every rank, as each has the priorities of its own rows: in
-// after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so
-// a run with priorities needs freq 1.
+// Reports LearnerView::learn_info(): in after_iter, and in after_run with learner_done. It reports
+// on every rank, because each rank has the priorities of its own rows. It skips the priorities of
+// batches that it does not report, so a run with priorities needs freq 1.
 class SendLearnInfoHook : public SendHook {
  public:
   using SendHook::SendHook;

@@ -50,7 +50,7 @@ struct TrainData {
   Batch batch;
   int64_t envstep = -1;  // env steps collected so far; -1: unknown
   NamedValues settings;  // settings of the learn mode, such as the learning rate
-  std::string items;     // the items (data/items.h) of which it was made, encoded; empty: none
+  std::string items;     // the encoded items (data/items.h) of the batch; empty: none
 };
 
 // A group of processes that train one model together, each with a rank, as a learner sees it.
@@ -74,7 +74,7 @@ class SingleProcess : public ProcessGroup {
   absl::Status AllReduceMean(absl::Span<double> /*values*/) override { return absl::OkStatus(); }
 };
 
-// The state of a learner, for a commander.
+// The progress of a learner, which it reports to the commander of a parallel run.
 struct LearnInfo {
   int64_t learner_step = 0;
   // The priorities of the last Train(), if the policy set any.
@@ -83,7 +83,7 @@ struct LearnInfo {
 };
 
 // What hooks and reports see of a learner: its counters, the current iteration, its metrics, and
-// the signals between it and the run. They change only the values of the current step.
+// the signals between it and the run. They may change only the values of the current step.
 class LearnerView {
  public:
   virtual ~LearnerView() = default;
@@ -109,8 +109,8 @@ class LearnerView {
   // The number of iterations before the current batch.
   virtual int64_t batch_begin_iter() const = 0;
 
-  // Whether this rank logs averages over the last iterations. The monitors below have the values
-  // that the policy reports, and the seconds that the parts of an iteration take.
+  // Whether this rank logs averages over the last iterations. monitor() has the values that the
+  // policy reports, timings() has the seconds that each part of an iteration takes.
   virtual bool monitors() const = 0;
   virtual Monitor* monitor() = 0;
   virtual const Monitor& timings() const = 0;
@@ -118,32 +118,35 @@ class LearnerView {
   // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program
   // has set. Without a function the learner writes policy and counters to CheckpointPath(name).
   //
-  // A hook named "save_ckpt_after_run" takes part in each checkpoint: it is called, and saves by
-  // SaveCheckpoint(). If it does not save, the learner does. A call from a hook saves at once.
+  // If there is an after_run hook named "save_ckpt_after_run", this calls the hook, which saves by
+  // calling SaveCheckpoint() itself. If the hook does not save, the learner does. A call from any
+  // hook saves at once.
   virtual absl::Status SaveCheckpoint(absl::string_view name = "") = 0;
   // Loads policy, train state and counters from the folder `path`, as LoadLearnerCheckpoint()
   // (learner/checkpoint.h) does.
   virtual absl::Status LoadCheckpoint(const std::string& path) = 0;
 };
 
-// What a run calls.
+// The full interface of a learner, which the program of a run calls.
 class ILearner : public LearnerView {
  public:
   // Returns the next batch to train on; nullopt ends Start().
   using DataSource = std::function<absl::StatusOr<std::optional<TrainData>>()>;
   // Saves a checkpoint under a name ("iteration_100", "ckpt_best").
   using CheckpointFn = std::function<absl::Status(absl::string_view name)>;
-  // Called when Start() could not train on a batch. OK: continue with the next batch.
+  // Called when Start() fails to train on a batch. If it returns OK, Start() continues with the
+  // next batch.
   using RecoverFn = std::function<absl::Status(const absl::Status& why)>;
 
   // Trains on `data`. `envstep`, the env steps collected so far, is the x axis of some logs; -1:
   // unknown.
   virtual absl::Status Train(const Batch& data, int64_t envstep = -1,
                              const NamedValues& settings = {}) = 0;
-  // Runs the before_run hooks, trains on data from `next_data` until it returns nullopt or the
-  // learner's own limit is reached, and runs the after_run hooks. Data without an envstep get the
-  // envstep of the previous data. After an error, also of the source, the after_run hooks do not
-  // run. If `recover` is null, a batch on which the learner cannot train is an error.
+  // Runs the before_run hooks, trains on data from `next_data`, and runs the after_run hooks. It
+  // ends when `next_data` returns nullopt or the learner's own limit is reached. Data without an
+  // envstep get the envstep of the previous data. After an error, also of `next_data`, the
+  // after_run hooks do not run. If `recover` is null, a batch on which the learner cannot train is
+  // an error.
   virtual absl::Status Start(const DataSource& next_data, const RecoverFn& recover = nullptr) = 0;
 
   // Calls the hooks of a position. Programs call the after_eval hooks themselves; serial programs

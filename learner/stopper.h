@@ -40,12 +40,12 @@ class IStopper {
  public:
   virtual ~IStopper() = default;
 
-  // Why the run should end now, in words that follow "the run ends: "; empty: it should go on.
+  // Returns why the run should end now, as words that follow "the run ends: "; empty: it goes on.
   virtual std::string WhyStop(const RunMoment& now) = 0;
 
-  // The value of the envs' info by which the stopper judges evaluations; empty: none. If no
-  // evaluation of the run has had this value yet, an evaluation without it ends the run with an
-  // error.
+  // Returns the name of the env's info value that the stopper reads from evaluations; empty: none.
+  // If no evaluation of the run has had this value yet, an evaluation without it ends the run with
+  // an error.
   virtual std::string info() const { return ""; }
 
   // Save and load the stopper's state, so that a resumed run ends as it would have ended without

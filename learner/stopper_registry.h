@@ -30,7 +30,7 @@
 
 namespace ding {
 
-// Facts of the run by which a stopper can refuse a config with which it could never stop.
+// Facts about the run. A stopper refuses a config with which it could never stop this run.
 struct StopperDeps {
   bool has_evaluations = true;  // whether the run plays episodes to evaluate
   // The highest mean return that the env's reward bounds allow.
@@ -42,9 +42,9 @@ struct StopperDeps {
   int64_t max_evaluations = std::numeric_limits<int64_t>::max();
 };
 
-// Stoppers (base/module.h); some are linked with the registry. A maker returns kInvalidArgument if
-// the parameters are wrong, or the stopper could never end the run; the text says what was found
-// and what would be right.
+// Stoppers (base/module.h); some are linked with the registry. A factory returns kInvalidArgument
+// if the parameters are wrong or the stopper could never end the run. The message says what was
+// found and what is expected.
 using StopperCreator = Module<std::unique_ptr<IStopper>, StopperConfig, const StopperDeps&>;
 ModuleRegistry<StopperCreator>& StopperRegistry();
 
@@ -54,7 +54,7 @@ inline absl::StatusOr<std::unique_ptr<IStopper>> create_stopper(const StopperCon
   return StopperRegistry().Create(config, deps);
 }
 
-// The stoppers of a run, asked and saved together.
+// The stoppers of a run, which are called and saved together.
 //
 // Ownership: owns its stoppers.
 // Threads:   thread-compatible.
@@ -89,7 +89,7 @@ class StopperList {
     std::string name;    // for messages
     std::string config;  // its bytes
     std::unique_ptr<IStopper> stopper;
-    bool has_info = false;  // whether an evaluation had the value that it judges by
+    bool has_info = false;  // whether an evaluation has had its info() value
   };
 
   std::vector<Entry> stoppers_;

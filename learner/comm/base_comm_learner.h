@@ -3,34 +3,35 @@
 // Its types are "grpc_fs" and "grpc_redis". In DI-engine this is FlaskFileSystemLearner, which uses
 // HTTP and pickled files.
 //
-//     task ─► CreateLearner() ─► ILearner::Start() ◄── AsyncDataLoader ◄── GetData(): demands a batch, and how to load it
+//     task ─► CreateLearner() ─► ILearner::Start() ◄── AsyncDataLoader ◄── GetData(): demands a batch, returns its loader
 //                                  │ Hooks4Call()
 //                                  ├──► SendPolicy(): a version of the policy, into the store
 //                                  └──► SendLearnInfo(): progress and priorities
 //
-// A learner of a group (LearnerTask.group_worker) joins the group's first generation before it
-// begins to learn. When a generation is over, it drops its batches, joins the next one, copies the
-// state of rank 0, and continues with batches of the new size:
+// The learners of a group (LearnerTask.group_worker) train one model together. A generation is a
+// period in which the group has the same members. A learner joins the first generation before it
+// begins to learn. When a generation ends, the learner drops its batches, joins the next
+// generation, copies the state of rank 0, and continues with batches of the new size:
 //
 //     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
 //                 ▲                                                            │ a learner left
 //                 └────────────────────────────────────────────────────────────┘
 //
-// An on-policy policy learns in rounds. The learner publishes a version of the policy, and then
-// demands the next round. The demand says which versions may have collected its rows:
+// An on-policy policy learns in rounds. The learner publishes a version of the policy and then
+// demands the next round. The demand names the versions whose rows may be in the round:
 //
 //     publish version n ──► demand: rows of versions n - max_data_age to n ──► learn ──► publish version n + 1
 //
-// The learners of a group each demand and learn from their part of a round. Rank 0, which
-// publishes, also names the versions in its demand, after it has published.
+// In a group, each learner demands its part of the round and learns from it. Only rank 0 publishes
+// versions; it demands its part after it has published.
 //
-// A learner worker of your own inherits from this class and overrides the steps that it changes.
-// docs/how_to/own_learner.md has an example.
+// To write your own learner worker, derive from this class and override the steps that differ
+// (docs/how_to/own_learner.md).
 //
 // Ownership: session, store and factory must outlive it.
-// Threads:   one thread calls Run(), which starts threads of its own and joins them; any thread may
-//            call Close(). A thread of the loader calls GetData(), other threads call the loaders
-//            that it returns; the thread of the task calls the other steps.
+// Threads:   one thread calls Run(), which starts further threads and joins them. Any thread may
+//            call Close(). The source thread of the data loader calls GetData(), its worker threads
+//            run the returned loaders, and the task's thread calls all other steps.
 // Errors:    an error or an exception of a step fails the task.
 #ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
@@ -76,25 +77,25 @@ class BaseCommLearner {
   // Leaves the run: Run() returns.
   virtual void Close();
 
-  // How long it took to wait for each batch ("sample"), to "learn" from it, with all hooks, and to
-  // "publish" each version of the policy. Any thread may call it.
+  // Returns the durations of each stage: "sample" (waiting for a batch), "learn" (training on it,
+  // with all hooks) and "publish" (publishing a version of the policy). Any thread may call it.
   StageTimes stage_times() const { return stages_.times(); }
 
  protected:
-  // Makes the learner of a task. `group` is null unless it learns in a group.
+  // Makes the learner of a task. `group` is null if it learns alone.
   virtual absl::StatusOr<std::unique_ptr<TaskLearner>> CreateLearner(const LearnerTask& task,
                                                                      GroupMember* group);
-  // Returns the hooks that send, for the learner of the task: by default send_policy before the run
-  // and after iterations, and send_learn_info after iterations and after the run. Without
-  // send_learn_info the task cannot end, and fails.
+  // Returns the hooks that publish policies and report progress. The default has send_policy at
+  // before_run and after_iter, and send_learn_info at after_iter and after_run. Without
+  // send_learn_info the task fails, because only its last report ends the task.
   virtual absl::StatusOr<std::vector<std::shared_ptr<LearnerHook>>> Hooks4Call();
-  // Demands the next batch, and returns how to load it; nullopt when the task is being closed.
-  // `source` does both. Called ahead of the learner, by one thread.
+  // Demands the next batch through `source` and returns the function that loads it. Returns nullopt
+  // when the task is being closed. One thread calls this, ahead of the learner.
   virtual absl::StatusOr<std::optional<BatchLoader>> GetData(DemandSource* source);
-  // Puts a version of the policy into the store, where the collectors find it by its key. It is
-  // called under a lock, and again for the same version if the value got lost. ReadPolicy() reads a
-  // version.
-  //   kUnavailable, kResourceExhausted  called again, perhaps with a later version
+  // Write a version of the policy to the store, and read it back. Collectors find it by
+  // version.key(). SendPolicy() is called under a lock. It is called again for the same version if
+  // the store has lost the value.
+  //   kUnavailable, kResourceExhausted  the call is retried, perhaps with a later version
   virtual absl::Status SendPolicy(const PolicyVersion& version, const EncodedBatch& model);
   virtual absl::Status ReadPolicy(const PolicyVersion& version, std::string* model);
   // Reports progress and priorities to the coordinator. A report with learner_done() ends the task.
@@ -125,24 +126,24 @@ class BaseCommLearner {
   // Describes the wait for data; "" if there is none. `empty`: batches come, but without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
-  // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.
+  // Joins the next generation of the group. kCancelled if the task is being closed.
   absl::Status JoinGroup(const LearnerTask& task, ILearner* learner);
   absl::Status EnterGeneration(const FormGroup& form, ILearner* learner);
 
   // Called by the hooks.
   absl::Status PublishPolicy(LearnerView* learner);
   absl::Status ReportProgress(LearnerView* learner);
-  // Lets `source` demand the next round, because the newest policy is published.
+  // Lets `source` demand the next round.
   void AskForRound(int64_t train_iter, DemandSource* source);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
-  // Puts the newest published policy into the store again if it is missing or damaged there.
-  // Without it the collectors would wait for a policy, and the learner for their data.
+  // Writes the newest published policy to the store again if it is missing or damaged there.
+  // Otherwise the collectors would wait for a policy, and the learner for their data.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommLearnerOptions worker_options_;
-  CommLearnerOptions
-      options_;  // of the task; only the task's thread and the threads that it starts use them
+  // The options of the task. Only its thread and the threads that it starts use them.
+  CommLearnerOptions options_;
   WorkerSession* const session_;
   Store* const store_;
   const TaskLearnerFactory factory_;
@@ -152,16 +153,16 @@ class BaseCommLearner {
 
   // Only the task's thread uses these.
   uint64_t next_version_ = 1;
-  uint64_t asked_version_ = 0;     // next_version_ when a round was asked for
-  bool learns_in_rounds_ = false;  // an on-policy policy, or in lockstep
-  std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
-  std::string policy_id_;       // of the task
-  uint32_t publisher_ = 0;      // the worker that publishes the versions
+  uint64_t asked_version_ = 0;           // next_version_ at the last demand of a round
+  bool learns_in_rounds_ = false;        // the policy is on-policy, or lockstep is set
+  std::deque<int64_t> rounds_;           // train iterations of the versions whose rows are allowed
+  std::string policy_id_;                // of the task
+  uint32_t publisher_ = 0;               // the worker that publishes the versions
   LearnRecorder* recorder_ = nullptr;    // of the task
   std::optional<LearnReports> reports_;  // of the task
 
-  // Held while a policy is put into the store, and while RestorePolicy() checks it. So a policy
-  // that the coordinator has deleted is never put there again.
+  // Held while a policy is written to the store, and while RestorePolicy() checks it. This prevents
+  // writing a policy again that the coordinator has deleted.
   Mutex mutex_;
   PolicyVersion published_version_ ABSL_GUARDED_BY(mutex_);
   std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);  // not set: none yet

@@ -1,4 +1,4 @@
-// Finds learner workers by the name in the config.
+// The registry of the types of learner workers, which a config names.
 #ifndef DING_WORKER_LEARNER_COMM_COMM_LEARNER_REGISTRY_H_
 #define DING_WORKER_LEARNER_COMM_COMM_LEARNER_REGISTRY_H_
 
@@ -19,8 +19,8 @@ namespace ding {
 struct CommLearnerDescriptor
     : Module<std::unique_ptr<BaseCommLearner>, GivenParams, const CommLearnerOptions&,
              WorkerSession*, Store*, TaskLearnerFactory> {
-  // The only scheme of a store that the type works with, as "redis"; empty: any store that
-  // processes share.
+  // The URL scheme of the stores that the type works with, such as "redis". Empty: any store that
+  // several processes can share.
   std::string store_scheme = {};
 };
 inline ModuleRegistry<CommLearnerDescriptor>& CommLearnerRegistry() {
@@ -28,8 +28,8 @@ inline ModuleRegistry<CommLearnerDescriptor>& CommLearnerRegistry() {
   return *registry;
 }
 
-// Makes a worker of config.type, with the errors of ModuleRegistry::Create(). Session and store
-// outlive what is created.
+// Makes a worker of type config.type, with the errors of ModuleRegistry::Create(). `session` and
+// `store` must outlive it.
 inline absl::StatusOr<std::unique_ptr<BaseCommLearner>> create_comm_learner(
     const GivenParams& config, const CommLearnerOptions& options, WorkerSession* session,
     Store* store, TaskLearnerFactory factory) {
