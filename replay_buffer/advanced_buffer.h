@@ -5,28 +5,28 @@
 //   P(i) = p_i^alpha / sum_k p_k^alpha       a batch: one row of each of B equal strata of the sum
 //   weight_i = (P(i) / min_k P(k))^-beta     in (0, 1]; the minimum is over all valid rows
 //
-// beta grows from its first value to 1 in `anneal_step` draws. A given priority is stored + 1e-5. A
-// row that is pushed without one gets the largest priority that Update() was ever given, at first
-// 1.
+// beta grows from its first value to 1 in `anneal_step` draws. The buffer adds 1e-5 to each
+// priority that it is given. A row that is pushed without a priority gets the largest priority that
+// Update() was ever given, or 1 before the first Update().
 //
 // Drawn batches have the columns of data/sample_columns.h, including those of prioritized buffers:
 //   priority           the stored priority at the moment of the draw
-//   use                how often the row was drawn, this draw included; in a row that occurs twice
-//                      in a batch n, then n + 1
+//   use                how often the row was drawn, this draw included. If a row is twice in a
+//                      batch, the counts are n and n + 1
 //   staleness          cur_learner_iter - collect_iter, at least 0; -1 if the rows have no
-//                      collect_iter or it is below 0
+//                      collect_iter, or a negative one
 //   replay_buffer_idx  replay_unique_id modulo the capacity
 // A column "priority" (float32[]) of the pushed rows gives their first priorities. The buffer never
 // writes into what was pushed.
 //
-// A row is evicted when it is the oldest of a full ring. It is retired at the end of the draw that
-// draws it for the `max_use`-th time, and at the first draw for which its staleness is
-// `max_staleness` or more, even if that draw is then refused because too few rows are left. A
-// retired row is not drawn and not counted, and no update makes it valid again. Its memory is freed
-// when the ring reaches it.
+// If the ring is full, a push evicts the oldest rows. A draw retires rows: at its end, the rows
+// that were drawn `max_use` times; at its beginning, the rows whose staleness is `max_staleness` or
+// more, even if the draw is then refused because too few rows are left. A retired row is not drawn
+// and not counted, and no update makes it valid again. Its memory is freed when the ring reaches
+// it.
 //
-// SampleOptions::newest and range count valid rows. A row whose weight is more than 1/B of the
-// sum can occur more than once in a batch, because otherwise its importance weight would be wrong.
+// SampleOptions::newest and range count valid rows. A row whose weight is more than 1/B of the sum
+// can occur more than once in a batch; this keeps its importance weight correct.
 // SampleOptions::replace only means that the batch may be larger than the buffer.
 //
 // Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and
@@ -86,21 +86,21 @@ class AdvancedReplayBuffer : public ComposedBuffer {
     // The limits on the rates of pushes and draws; the default has none.
     ThruputController::Options thruput;
     const Clock* clock = Clock::Real();  // for `thruput` and periodic_thruput_seconds
-    // How long a push or draw that exceeds the rate limits, or a draw for which there are too few
-    // rows, waits for other threads to change this before it is refused; zero: it does not wait.
+    // How long a call waits for other threads before it fails: a push or draw that exceeds the rate
+    // limits, or a draw for which there are too few rows. Zero: it does not wait.
     absl::Duration max_wait = absl::ZeroDuration();
     uint64_t seed = 0;
     std::string name = "replay_buffer";  // prefix of errors and metrics; names the random stream
-    // Where both monitors write; null: nothing is measured.
+    // Where both monitors write their reports; null: nothing is measured.
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     SampledDataAttrMonitor::Options sampled_data_attr;
     OnRemoved on_removed;  // only for rows that are items
-    // Null: draws in proportion to the priorities. With a selector that draws otherwise, all
-    // importance weights are 1. A selector belongs to one buffer.
+    // Null: ProportionalSelector. With a selector that does not draw by priority, all importance
+    // weights are 1. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
-    // Removes further rows, besides the ones that max_use and max_staleness remove; null: none. A
-    // remover belongs to one buffer.
+    // Removes rows in addition to max_use and max_staleness; null: none. A remover belongs to one
+    // buffer.
     std::shared_ptr<IRemover> remover;
   };
 
@@ -115,26 +115,25 @@ class AdvancedReplayBuffer : public ComposedBuffer {
   //   kInvalidArgument     the fields are not those that TransitionReader needs; "priority" is not
   //                        float32[], or "collect_iter" is not int64[]; a priority is NaN, negative
   //                        or infinite; on_removed is set, and the rows are not items
-  //   kUnavailable         more rows would be pushed per row drawn than Options::thruput allows
-  //   kResourceExhausted   at the first push: the capacity is more than this machine's memory (the
+  //   kUnavailable         Options::thruput does not allow so many rows pushed per row drawn
+  //   kResourceExhausted   at the first push: the capacity exceeds this machine's memory (the
   //                        message shows the sum); later: out of memory
   // Sample() returns
-  //   kFailedPrecondition  fewer rows were pushed per row drawn than Options::thruput demands
+  //   kFailedPrecondition  Options::thruput demands more rows pushed per row drawn
   // Update() skips and counts rows that have left the buffer, and returns
   //   kInvalidArgument     a priority is NaN, negative or infinite, or the columns differ in
   //                        length; nothing changes then
   // LoadState() returns
   //   kInvalidArgument     the saved buffer has another max_use, beta or anneal_step, on which its
   //                        saved uses and its current beta depend. alpha, nstep, gamma and
-  //                        max_staleness may differ: those of this buffer apply
+  //                        max_staleness may differ; the values of this buffer apply
 
   // The exponent of the importance weights of the next draw.
   double beta() const;
   double max_priority() const;
   // Counted since the buffer was created; Clear() and LoadState() do not change the counters.
   Counters counters() const;
-  // The number of entries of the index of rows by age, each of about 50 bytes: the memory that
-  // max_staleness takes.
+  // The number of entries in the index that max_staleness needs; each takes about 50 bytes.
   int64_t staleness_runs() const;
 
  private:

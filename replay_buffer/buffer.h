@@ -4,7 +4,8 @@
 //                             ▲                                    pooled block
 //                             └── Update(priorities)
 //
-// A program of its own may also push transitions (data/transition.h), which become segments first.
+// Your own program may also push single transitions (data/transition.h), which become segments
+// first.
 //
 // Rows are linked to their successors by (stream, step), also across pushes, so that next_obs,
 // n-step returns and sequences are computed when a batch is drawn. The columns of a drawn batch are
@@ -12,8 +13,8 @@
 //
 // Ownership: a buffer copies what it is pushed; a drawn Batch owns its memory and never changes.
 // Threads:   thread-safe: pushing, drawing and updating may overlap.
-// Errors:    a call that fails leaves the buffer as it was; only stale rows may have been retired
-//            (AdvancedReplayBuffer).
+// Errors:    a call that fails leaves the buffer as it was, except that a draw may have retired
+//            stale rows (AdvancedReplayBuffer).
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_BUFFER_H_
 
@@ -45,16 +46,16 @@ struct AgeRange {
   std::optional<int64_t> end;  // not set: up to the newest, which is included
 };
 
-// From which part of the buffer a draw is made, and how.
+// Which part of the buffer to draw from, and how.
 struct SampleOptions {
-  // Draw only from this many of the newest rows (or sequences or episodes, where these are drawn);
-  // not set: from all.
+  // Draw only from this many of the newest candidates: rows, or sequences or episodes in buffers
+  // that draw these. Not set: from all.
   std::optional<int64_t> newest;
   // Draw with replacement: rows may repeat, so the batch may be larger than the buffer.
   bool replace = false;
   // Draw only from this range of the candidates that `newest` leaves; not set: from all of them.
   std::optional<AgeRange> range;
-  // The rows of each sequence of this draw, where sequences of rows are drawn; not set: as the
+  // For buffers of sequences: the number of rows of each sequence of this draw. Not set: as the
   // buffer was configured.
   std::optional<int64_t> sequence;
 };
@@ -69,8 +70,9 @@ class IBuffer {
   //   kInvalidArgument  the rows have another spec than those of the first push; the message names
   //                     the field
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
-  // Push one or several transitions, which do not continue earlier ones. Also return the errors of
-  // MakeSegments(). A class that overrides Push() shows them by `using IBuffer::Push;`.
+  // Push one or several transitions. They do not continue transitions of earlier pushes. Also
+  // return the errors of MakeSegments(). A class that overrides Push() must say `using
+  // IBuffer::Push;` to keep these overloads visible.
   absl::Status Push(const Transition& transition, int64_t cur_collector_envstep) {
     return Push(absl::MakeConstSpan(&transition, 1), cur_collector_envstep);
   }
@@ -79,10 +81,10 @@ class IBuffer {
     return Push(data, cur_collector_envstep);
   }
 
-  // Draws `size` rows (or sequences or episodes, where these are drawn).
-  //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is
-  //                        empty however many rows there are, or SampleOptions::sequence is not
-  //                        what this buffer can draw
+  // Draws `size` rows, or `size` sequences or episodes in buffers that draw these.
+  //   kInvalidArgument     `size` or SampleOptions::newest is below 1; SampleOptions::range is
+  //                        empty for every number of rows; or the buffer cannot draw
+  //                        SampleOptions::sequence
   //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with
   //                        replacement, none; the message says how many there are
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
@@ -95,8 +97,8 @@ class IBuffer {
   // Forgets all rows.
   virtual void Clear() = 0;
 
-  // Writes what is still counted (PeriodicThruputMonitor), flushes the metrics, and ends waits.
-  // Afterwards Push() and Sample() return kFailedPrecondition; the rows stay, to be saved. A
+  // Writes the last throughput report, flushes the metrics, and wakes calls that wait. Afterwards
+  // Push() and Sample() return kFailedPrecondition; the rows stay, so that they can be saved. A
   // further call does nothing.
   virtual absl::Status Close() { return absl::OkStatus(); }
 
@@ -118,13 +120,13 @@ class IBuffer {
   //                        valid
   //   kFailedPrecondition  another version of this type saved the state
   virtual absl::Status LoadState(StateReader* reader) = 0;
-  // Says which rows the last LoadState() could not load, because the disk has lost them, and why; ""
-  // if there are none.
+  // Returns a text that says which rows the last LoadState() could not load because the disk has
+  // lost them, and why; "" if none are lost.
   virtual std::string lost_rows() const { return ""; }
 };
 
-// The report of a buffer of items (data/items.h) about items that left it, so that its owner can
-// delete their data (used_data_remover.h).
+// Items (data/items.h) that have left a buffer. A buffer of items reports them to its owner, who
+// can then delete their data (used_data_remover.h).
 //
 // An item leaves when it is overwritten, was drawn max_use times, is found too stale, or is
 // cleared. Each item is reported once, by the thread whose call removed it. That thread has
@@ -132,8 +134,9 @@ class IBuffer {
 // same time, and not in the order in which the items left. Items that LoadState() replaces are not
 // reported, since the new content may refer to the same data.
 //
-// Items of batches that are still in use leave too; items that a draw uses up leave even before
-// that draw returns. So the owner must delay deletion until the batches drawn before are done.
+// An item may leave while batches with it are still in use, and an item that a draw uses up leaves
+// even before that draw returns. So the owner must delay deletion until the batches drawn before
+// are done.
 //
 // Example:
 //   UsedDataRemover remover(DeleteFilesIn(path_data));
@@ -147,8 +150,8 @@ struct RemovedItems {
   std::vector<int64_t> chunks;
 };
 
-// The callback of a buffer. If it throws, Push() or Sample() returns an error, although the rows
-// were pushed or drawn. If it is not set, the buffer keeps nothing for it.
+// The callback of a buffer. If it throws, Push() or Sample() returns an error although the rows
+// were pushed or drawn. If it is not set, the buffer does not track items that leave.
 using OnRemoved = std::function<void(const RemovedItems&)>;
 
 // Calls `on_removed` if it is set and `removed` has items.
@@ -156,9 +159,9 @@ inline void TellRemoved(const OnRemoved& on_removed, const RemovedItems& removed
   if (!removed.items.empty() && on_removed != nullptr) on_removed(removed);
 }
 
-// Returns a buffer that passes all calls on to `buffer`, which is not null and which a user may
-// have written: an exception becomes an error of the call. If a function without a status throws,
-// the next one with a status returns its error.
+// Wraps `buffer` (not null), which a user may have written, and turns exceptions into errors of the
+// call. If a function without a status throws, the next Push(), Sample() or Update() returns the
+// error.
 std::unique_ptr<IBuffer> GuardBuffer(std::unique_ptr<IBuffer> buffer);
 
 }  // namespace ding

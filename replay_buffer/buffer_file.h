@@ -1,11 +1,11 @@
-// Saves the content of a buffer to a file and loads it, to carry data from one run to another and
-// for demonstration data; ReadSavedEpisodes() reads it without a buffer. (A checkpoint of a run
-// holds its buffer as a component of its own.)
+// Saves the content of a buffer to a file and loads it, to carry data from one run to another or to
+// provide demonstrations. ReadSavedEpisodes() reads saved data without a buffer. (The checkpoint of
+// a run already contains its buffer.)
 //
 // Files are safetensors: Python can read them, and nothing in them is executed. Only valid rows are
-// written, as a stream, followed by a checksum of everything, so that a file that was cut off or
-// altered is refused. For a buffer whose rows lie in files (RingOptions::files), the file names these
-// instead of holding the rows.
+// written. A checksum of the whole file follows them, so a file that was truncated or altered is
+// refused. If the rows of the buffer lie in files (RingOptions::files), the saved file has the
+// names of these files instead of the rows.
 //
 // Threads: thread-safe. Rows that are pushed while a buffer is saved are not in the file.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
@@ -34,16 +34,16 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 //   kUnimplemented       the file has an element type that is not supported
 absl::Status LoadData(IBuffer* buffer, const std::string& path);
 
-// Reads the episodes in what IBuffer::Snapshot() of a buffer of any type has written, to learn from
-// them offline: one segment per episode, in the order in which the episodes began. Stream i is
-// episode i from step 0 on.
+// Reads the episodes from the state that IBuffer::Snapshot() of any type of buffer has written, for
+// offline learning. Returns one segment per episode, in the order in which the episodes began.
+// Stream i is episode i, with steps from 0 on.
 //
-// Rows that follow each other in the buffer are an episode. Where the rest of an episode is not in
-// the buffer, because it went on after the rows were saved or because steps were lost, it counts as
-// truncated: the value of the observation behind the last row is part of its returns. The first
-// rows of the oldest episodes may have been evicted.
-//   kNotFound          it is not the state of a replay buffer
-//   kInvalidArgument   the buffer was empty, or it is not what a buffer writes
+// Consecutive rows of a stream are one episode. If the rest of an episode is not in the buffer,
+// because the episode went on after saving or because steps were lost, it counts as truncated:
+// returns then bootstrap from the observation after the last row. The first rows of the oldest
+// episodes may be missing, because they were evicted.
+//   kNotFound          the state is not from a replay buffer
+//   kInvalidArgument   the buffer was empty, or the state is not valid
 //   kResourceExhausted out of memory
 absl::StatusOr<SegmentBatch> ReadSavedEpisodes(StateReader* reader);
 

@@ -1,5 +1,5 @@
-// What configs of buffers name: the registries of buffers, selectors and removers, and the
-// settings that all factories of buffers read.
+// The registries of buffers, selectors and removers, which configs name, and helpers that all
+// factories of buffers share.
 //
 // Example:
 //   BufferConfig config;
@@ -28,7 +28,7 @@
 
 namespace ding {
 
-// The dependencies of a buffer, beside its config. Converts implicitly from ComponentDeps.
+// What a buffer needs besides its config. Converts implicitly from ComponentDeps.
 struct BufferDeps : ComponentDeps {
   BufferDeps() = default;
   BufferDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: see above
@@ -36,25 +36,26 @@ struct BufferDeps : ComponentDeps {
   OnRemoved on_removed;  // for buffers of items
 };
 
-// The buffer of items (data/items.h) that replaces a buffer of sequences in the coordinator of a
-// parallel run, which holds no rows. Each item is a sequence of rows, which collectors announce and
-// learners read as a whole.
+// In a parallel run the coordinator holds no rows. It replaces a buffer of sequences by this buffer
+// of items (data/items.h). Each item stands for a sequence of rows; collectors announce items, and
+// learners read the rows of an item as a whole.
 //
 //     config    "sequence" { unroll_len: 20 overlap: 10 priority {} }, replay_buffer_size 100000
 //     config    "advanced", replay_buffer_size 10000       of the buffer of items
 //     items     {chunk 7, row 0, length 20}, {chunk 7, row 10, length 20}, ...
 struct ItemBuffer {
-  BufferConfig config;      // its type tells removed items
+  BufferConfig config;      // a type with tells_removed_items
   ItemSequences sequences;  // how collectors cut their rows into items
 };
 
 // A type of buffer (base/module.h).
 struct BufferDescriptor : Module<std::unique_ptr<IBuffer>, BufferConfig, const BufferDeps&> {
-  bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
-  bool takes_remover = false;        // whether `create` makes use of the config's remover
+  bool tells_removed_items = false;  // whether `create` uses BufferDeps::on_removed
+  bool takes_remover = false;        // whether `create` uses the config's remover
   // For types that draw sequences or whole episodes: returns the buffer of items that replaces the
-  // buffer in a parallel run, or kInvalidArgument with a sentence for a setting that a buffer of
-  // items cannot follow. `create` has taken the config. Empty: each row is an item.
+  // buffer in a parallel run. Returns kInvalidArgument, with a sentence, for a setting that a
+  // buffer of items does not support. It is called after `create` has accepted the config. Empty:
+  // each row is an item.
   std::function<absl::StatusOr<ItemBuffer>(const BufferConfig&)> items = nullptr;
 };
 inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
@@ -62,35 +63,33 @@ inline ModuleRegistry<BufferDescriptor>& BufferRegistry() {
   return *registry;
 }
 
-// Creates a buffer, or finds its type. Returns the errors of ModuleRegistry::Create(), and
-//   kInvalidArgument  the config has problems, all of which the message lists; or on_removed or
-//                     a remover is set, but this type of buffer does not support it
+// Create a buffer, and find its type. Return the errors of ModuleRegistry::Create(), and
+//   kInvalidArgument  the config has problems (the message lists all of them), or this type of
+//                     buffer does not support a given on_removed or remover
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);
 inline absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config) {
   return BufferRegistry().Find(config.type());
 }
 
-// What the factories of all buffers read in the same way.
+// Helpers for factories of buffers. They append a sentence to `problems` for each problem.
 
-// Makes the selector that the config names. Null if it names none, or if there is a problem, which
-// is added.
+// Makes the selector that the config names. Null if it names none, or after a problem.
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems);
 
-// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes
-// one; otherwise like ReadSelector().
+// Makes the remover that the config names. Null if it names none, or after a problem. For types of
+// buffer with BufferDescriptor::takes_remover.
 std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems);
 
-// Opens the folder of a buffer with a disk tier. Null without one, or if there is a problem, which
-// is added.
+// Opens the folder of a buffer whose rows lie on disk. Null if the config has no such folder, or
+// after a problem.
 std::shared_ptr<RowFiles> ReadStorage(const BufferConfig& config, const ComponentDeps& deps,
                                       absl::string_view name, std::vector<std::string>* problems);
 
-// Reads the settings that all types of buffer have under the same names from a config and the
-// component's dependencies. If the config sets no capacity, the capacity in `*options` stays. Adds
-// a sentence for each problem.
+// Reads the settings that all types of buffer have under the same names. If the config sets no
+// capacity, the capacity in `*options` stays.
 template <typename Options>
 void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options,
                        std::vector<std::string>* problems) {
@@ -107,7 +106,7 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
   options->files = ReadStorage(config, deps, options->name, problems);
 }
 
-// Reads how draws go by priority from a message that has these settings.
+// Reads the settings of prioritized draws from a message that has them.
 template <typename Config>
 void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
   options->alpha = config.alpha();
@@ -130,8 +129,8 @@ inline ModuleRegistry<SelectorFactory>& SelectorRegistry() {
   return *registry;
 }
 
-// Removers. This repository registers none: the buffer removes what is too stale or used up by
-// itself. An "advanced" buffer takes one:
+// Removers. This repository registers none, because buffers themselves remove rows that are too
+// stale or used too often. An "advanced" buffer takes one:
 //
 //   replay_buffer { type: "advanced" remover { type: "odd" } }
 using RemoverFactory = Module<std::unique_ptr<IRemover>, RemoverConfig>;
@@ -140,9 +139,9 @@ inline ModuleRegistry<RemoverFactory>& RemoverRegistry() {
   return *registry;
 }
 
-// Create what `config` names, with the errors of ModuleRegistry::Create(). Null if it names none:
-// the buffer then uses its own selector, or has no remover. kInvalidArgument if `params` is set
-// without a type.
+// Make what `config` names, with the errors of ModuleRegistry::Create(). Null if `config` names
+// nothing: the buffer then uses its own selector, or has no remover. kInvalidArgument if `params`
+// is set without a type.
 absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
 absl::StatusOr<std::unique_ptr<IRemover>> create_remover(const RemoverConfig& config);
 

@@ -1,9 +1,11 @@
-// A ring of transitions of an env with goals, drawn uniformly, with goals in hindsight
-// (replay_buffer/selection/hindsight_source.h). Otherwise it is a NaiveReplayBuffer.
+// A ring of transitions of an env with goals, drawn uniformly, with goals relabelled in hindsight
+// (replay_buffer/selection/hindsight_source.h has the rule). Otherwise it is like
+// NaiveReplayBuffer.
 //
-// Ownership, threads: as NaiveReplayBuffer. Errors: as NaiveReplayBuffer; Push() returns
-// kInvalidArgument for rows without goals, and names the first row
-//         whose reward is not the one that a relabelled row of the same goals would get.
+// Ownership, threads: as NaiveReplayBuffer.
+// Errors: as NaiveReplayBuffer. Push() also returns kInvalidArgument for rows without goals, and
+//         for rows whose reward is not what relabelling would compute for the same goals; it names
+//         the first such row.
 #ifndef DING_WORKER_REPLAY_BUFFER_HINDSIGHT_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_HINDSIGHT_BUFFER_H_
 

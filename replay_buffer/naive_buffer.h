@@ -33,9 +33,9 @@ namespace ding {
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a
-//            push by about a microsecond, not by the time that copying the batch takes. A snapshot
-//            holds the lock while it searches the links, at most 4 bytes per row, for the ends of
-//            episodes; with stacks of frames it also copies 4 bytes per row.
+//            push by about a microsecond. A snapshot holds the lock while it searches at most 4
+//            bytes per row for the ends of episodes; with stacks of frames it also copies 4 bytes
+//            per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -66,18 +66,18 @@ class NaiveReplayBuffer : public ComposedBuffer {
   explicit NaiveReplayBuffer(const Options& options);
 };
 
-// A ring of transitions that draws uniformly from a window of its newest rows. A function of the
-// env step gives the size of the window. So a run can soon forget its first, bad rows and keep more
-// rows as it gets better.
+// A ring of transitions that draws uniformly from a window of its newest rows. The size of the
+// window is a function of the env step: a run can soon forget its first, bad rows, and keep more
+// rows as the policy gets better.
 //
 // The first window is the window of env step 0. Each push sets the window for its
-// cur_collector_envstep; a negative value (not known) leaves the window unchanged. Rows outside the
-// window stay in the ring, and are drawn again if the window grows; on_removed reports what leaves
-// the ring, not the window. SampleOptions::newest can only make the drawn part smaller, and range
-// counts within it. Everything else is as in NaiveReplayBuffer.
+// cur_collector_envstep; a negative value (not known) leaves it unchanged. Rows outside the window
+// stay in the ring, and can be drawn again if the window grows. on_removed reports rows that leave
+// the ring, not the window. SampleOptions::newest and range apply within the window. Everything
+// else is as in NaiveReplayBuffer.
 //
 // Ownership: copies the rows that are pushed.
-// Threads:   thread-safe. The threads that push call the function, one at a time.
+// Threads:   thread-safe. Pushing threads call window_rows, one at a time.
 // Errors:    as IBuffer; all messages begin with the buffer's name.
 //
 // Example:
@@ -88,8 +88,8 @@ class ElasticReplayBuffer : public IBuffer {
  public:
   struct Options {
     NaiveReplayBuffer::Options ring;
-    // Maps an env step to the window, at least 1 row; set_buffer_size of the original. A window
-    // larger than the capacity is the whole ring.
+    // Maps an env step to the number of rows in the window, at least 1 (DI-engine:
+    // set_buffer_size). A window larger than the capacity is the whole ring.
     std::function<int64_t(int64_t)> window_rows;
   };
 
@@ -112,7 +112,7 @@ class ElasticReplayBuffer : public IBuffer {
   StateSnapshot Snapshot() const override;
   absl::Status LoadState(StateReader* reader) override;
 
-  // The current size of the window, which may be more than the rows that there are.
+  // The current size of the window, which may exceed the number of rows in the buffer.
   int64_t window_rows() const;
 
  private:

@@ -4,28 +4,27 @@
 // same way.
 //
 // A draw of B sequences of T rows is a batch of [B * T] rows, with row t of sequence b at b * T +
-// t: a column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer,
-// and:
+// t: a column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer and
+// these:
 //
 //   mask     bool  []  0: the row is padding, a repetition of the sequence's last row
 //   burn_in  bool  []  1: the row is among the first `burn_in`, which only warm up the recurrent
-//            state
-//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode and is no padding,
-//                  so the
-//                      recurrent state must be reset there
+//                      state
+//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode, so the recurrent
+//                      state must be reset before it; 0 in padding
 //
 // The recurrent state can be any field that the policy adds to its rows. The state that was stored
 // when the first row of sequence b was collected is at row b * T.
 //
-// Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
-// their stream lost. Their first rows are `unroll_len - overlap` rows apart, counted from the first
-// row of the episode or from the row after lost steps. A sequence that the end of an episode or
-// lost steps cut short is left out. With `padding` it is filled up, and can be drawn once the
-// episode has ended or the stream has gone on after the lost steps. A row leaves as the oldest of a
-// full ring, and with it the sequence that it begins.
+// A sequence never crosses the end of an episode, nor steps that its stream lost. The first rows of
+// sequences are `unroll_len - overlap` rows apart, counted from the first row of the episode or
+// from the row after lost steps. Sequences that are cut short there are left out. With `padding`
+// they are filled up, and can be drawn once the episode has ended or the stream has gone on after
+// the lost steps. A full ring evicts its oldest rows, and with each row the sequence that begins
+// there.
 //
 // With `cross_episodes` a sequence continues with the next episode of its stream, and ends only
-// where the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
+// where the stream lost steps. First rows are then `unroll_len - overlap` rows apart in the stream:
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
@@ -36,21 +35,22 @@
 // within the episode of their row, so that next_obs of a4 is the observation after a4, not the
 // observation of b0.
 //
-// SampleOptions::sequence sets T of one draw, which must be above `burn_in`. Its sequences begin
-// where sequences of `unroll_len` rows begin. A T above `unroll_len` adds padding where the episode
-// ends, or where its newest row is, whatever `padding` says. A T above the longest run of rows so
-// far is refused.
+// SampleOptions::sequence sets T of one draw; it must be above `burn_in`. These sequences begin
+// where sequences of `unroll_len` rows begin. If T is above `unroll_len`, sequences that reach the
+// end or the newest row of their episode are padded, whatever `padding` says. A T above the longest
+// run of rows so far is refused.
 //
 // With Options::priority, sequences are drawn in proportion to priority^alpha, and batches also
 // have the columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All
-// T rows of a sequence have its values, and Update() takes the replay_unique_id of its first row. A
-// sequence that can be drawn for the first time gets the largest priority that Update() was ever
-// given, at first 1. Update() skips rows that begin no sequence. As in AdvancedReplayBuffer, a
-// sequence with more than 1/B of the total weight can occur more than once in a batch, and all
-// importance weights are 1 with a selector of your own. Pushed rows must have no column "priority".
+// T rows of a sequence have the same values, and Update() takes the replay_unique_id of its first
+// row and skips rows that begin no sequence. A sequence that can be drawn for the first time gets
+// the largest priority that Update() was ever given, or 1 before the first Update(). As in
+// AdvancedReplayBuffer, a sequence with more than 1/B of the total weight can occur more than once
+// in a batch, and with a selector of your own all importance weights are 1. Pushed rows must have
+// no column "priority".
 //
 // count() is the number of sequences that can be drawn. SampleOptions::newest and range count
-// sequences, whose age is that of their first row. Draws are uniform over sequences, and without
+// sequences, ordered by the age of their first rows. Draws are uniform over sequences, and without
 // replacement unless SampleOptions::replace is set: the sequences of a batch then differ, but may
 // overlap.
 //
@@ -87,14 +87,14 @@ namespace ding {
 class SequenceReplayBuffer : public ComposedBuffer {
  public:
   struct Options : RingOptions {
-    // T, burn-in included. If it is not set, only complete episodes are drawn, each as a whole; T
-    // is then the length of the longest episode drawn.
+    // T, burn-in included. Not set: only complete episodes are drawn, each as a whole; T is then
+    // the length of the longest episode drawn.
     std::optional<int64_t> unroll_len = 80;
     int64_t burn_in = 0;  // below unroll_len
     // Rows that two consecutive sequences share; not set: unroll_len - 1, so that every row
     // may begin a sequence. Not for whole episodes.
     std::optional<int64_t> overlap;
-    // Whether to draw also sequences that the end of an episode or lost steps cut short, filled up
+    // Whether to also draw sequences that the end of an episode or lost steps cut short, filled up
     // with padding. With cross_episodes only lost steps cut a sequence short. Not for whole
     // episodes.
     bool padding = false;
@@ -109,17 +109,17 @@ class SequenceReplayBuffer : public ComposedBuffer {
   // Returns kInvalidArgument, with all Problems(), if there are any.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first
+  // Besides what IBuffer says, Push() returns the errors of NaiveReplayBuffer, and at the first
   // push kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes. Sample() draws
-  // `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows, if
-  // fewer sequences are long enough. If none is, the message also has the rows of the longest run
-  // so far, and what to set. Update() with priorities: the errors of AdvancedReplayBuffer.
-  // LoadState() returns kInvalidArgument if the saved sequences have priorities and this buffer has
-  // none, or another beta or anneal_step. A buffer with priorities also loads sequences without;
-  // these then have priority 1, and beta its first value.
+  // `size` sequences. It returns kFailedPrecondition if fewer sequences are long enough; the
+  // message has the numbers of sequences and rows. If no sequence is long enough, it also has the
+  // longest run of rows so far, and what to set. Update() with priorities returns the errors of
+  // AdvancedReplayBuffer. LoadState() returns kInvalidArgument if the saved sequences have
+  // priorities and this buffer has none, or has another beta or anneal_step. A buffer with
+  // priorities can load sequences without: they then have priority 1, and beta has its first value.
 
-  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with
-  // the oldest first row first.
+  // Returns the number of rows, without padding, of each sequence that can be drawn, in the order
+  // of their first rows.
   std::vector<int64_t> SequenceLengths() const;
 
  protected:
@@ -128,19 +128,19 @@ class SequenceReplayBuffer : public ComposedBuffer {
 };
 
 // A ring of rows that is drawn as whole episodes, for policies that learn from complete episodes.
-// An episode can be drawn from when its end has arrived, terminated or truncated, until its first
-// row is evicted. The first row of a stream counts as the beginning of an episode. An episode that
-// lost steps is never complete.
+// An episode can be drawn once its end, terminated or truncated, has arrived, and until its first
+// row is evicted. The first row of a stream begins an episode. An episode that lost steps is never
+// complete.
 //
 // A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one;
 // shorter ones are padded. Columns and order are as in SequenceReplayBuffer, and T = rows / B.
-// count() is the number of complete episodes. SampleOptions::newest and range count episodes, whose
-// age is that of their first row. The capacity is in rows: an episode that is longer is never
-// complete.
+// count() is the number of complete episodes. SampleOptions::newest and range count episodes,
+// ordered by the age of their first rows. The capacity is in rows: an episode that is longer is
+// never complete.
 //
-// Rows may be items (data/items.h), as a parallel run has: each item then stands for a whole
-// episode of `length` rows, which lie elsewhere. A draw is a batch of items, and count() is the
-// number of items. A capacity in rows bounds the rows of all episodes together: the oldest episodes
+// Rows may be items (data/items.h), as in a parallel run. Each item then stands for a whole episode
+// of `length` rows, which are stored elsewhere. A draw is a batch of items, and count() is the
+// number of items. A capacity in rows bounds the rows of all episodes together; the oldest episodes
 // leave first. A capacity in bytes bounds the memory of the items.
 //
 // Ownership: copies the rows that are pushed.

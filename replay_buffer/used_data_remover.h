@@ -1,8 +1,8 @@
-// Deletes in the background the data of rows that left a buffer of metadata. Such a buffer holds
-// only the ids of the data that collectors put into a store.
+// Deletes data in the background after its rows have left a buffer of metadata. Such a buffer holds
+// only the ids of data that collectors have put into a store.
 //
-// The owner of the store, which knows where the data lies, provides the function that deletes an
-// id; an id alone is not a path. DeleteFilesIn() is this function for files in a folder.
+// The owner of the store provides the function that deletes the data of an id, because only the
+// owner knows where it lies. DeleteFilesIn() is this function for files in a folder.
 //
 // Ownership: owns a thread, which Close() or the destructor joins.
 // Threads:   thread-safe, except for Close(), which only the owner calls. Several threads may call
@@ -46,12 +46,12 @@ class UsedDataRemover {
   explicit UsedDataRemover(DataDeleter deleter, size_t max_waiting = kMaxWaiting);
   UsedDataRemover(const UsedDataRemover&) = delete;
   UsedDataRemover& operator=(const UsedDataRemover&) = delete;
-  // Does what Close() does, but drops its error.
+  // Calls Close() and drops its error.
   ~UsedDataRemover();
 
-  // Queues the data for deletion and returns at once. If `max_waiting` ids already wait (the store
-  // is slower than the buffer), after Close(), or if the system refused the thread, this call
-  // deletes the data itself.
+  // Queues the data for deletion and returns at once. The call deletes the data itself if
+  // `max_waiting` ids already wait (the store is slower than the buffer), after Close(), or if the
+  // thread could not be started.
   void Add(std::string data_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Deletes all data that waits and ends the thread. Returns the first failure since the last

@@ -1,18 +1,18 @@
 // Reports once per period how many rows went through a buffer: rows pushed in, drawn and removed
 // (overwritten, retired, cleared), and how many rows it holds.
 //
-// There is no thread: calls look at the clock. So a period ends with the first draw after its time,
-// or at most kPushesPerLook pushes later; looking at the clock for every push would slow down small
-// pushes. While the buffer is not used nothing is written, and the next report covers the longer
-// time, which it states. TakeLast() and the destructor report what was counted after the last
-// report.
+// The monitor has no thread. It reads the clock in draws and in every kPushesPerLook-th push,
+// because reading it in every small push would be slow. So a report comes with the first draw after
+// the end of the period, or at most kPushesPerLook pushes later. If the buffer is idle nothing is
+// written, and the next report covers, and states, the longer time. TakeLast() and the destructor
+// report what was counted after the last report.
 //
-//   current_have = current_have of the report before + pushed_in - removed      (without loading)
+//   current_have = previous current_have + pushed_in - removed      (if nothing was loaded)
 //
-// Counts are not state: they begin at 0 in a resumed run.
+// Counts are not saved: they begin at 0 in a resumed run.
 //
-// Threads: thread-compatible: the caller holds the buffer's lock for every call. WriteThruput is
-//          called without it, so that no other thread waits for a file.
+// Threads: thread-compatible: the caller holds the buffer's lock for every call. WriteThruput() is
+//          called without the lock, so that no other thread waits for a file.
 //
 // Example:
 //   std::optional<ThruputReport> report;
@@ -39,7 +39,7 @@ namespace ding {
 
 struct ThruputReport {
   int64_t number = 0;  // reports are numbered from 0
-  double seconds = 0;  // since the report before
+  double seconds = 0;  // since the previous report
   int64_t pushed_in = 0;
   int64_t sampled_out = 0;
   int64_t removed = 0;
@@ -66,7 +66,7 @@ class PeriodicThruputMonitor {
     const Clock* clock = Clock::Real();   // outlives the monitor
   };
 
-  // Adds a sentence if `period_seconds` is out of range.
+  // Appends a sentence to `problems` if `period_seconds` is out of range.
   static void AppendProblems(double period_seconds, std::vector<std::string>* problems);
 
   explicit PeriodicThruputMonitor(const Options& options);
@@ -74,8 +74,8 @@ class PeriodicThruputMonitor {
   PeriodicThruputMonitor& operator=(const PeriodicThruputMonitor&) = delete;
   ~PeriodicThruputMonitor();
 
-  // Count rows that were pushed or drawn. `have` is the number of rows that the buffer then holds.
-  // Return a report if a period has passed.
+  // Count rows that were pushed or drawn; `have` is the number of rows in the buffer afterwards.
+  // Return a report if a period has ended.
   std::optional<ThruputReport> Pushed(int64_t rows, int64_t have) {
     if (options_.metrics == nullptr) return std::nullopt;
     return CountPushed(rows, have);
@@ -84,11 +84,11 @@ class PeriodicThruputMonitor {
     if (options_.metrics == nullptr) return std::nullopt;
     return CountSampled(rows, have);
   }
-  // Counts rows that left the buffer other than by a push or a draw.
+  // Counts rows that left the buffer without a push or a draw; `have` as above.
   void Removed(int64_t have);
   // Returns what was counted since the last report, if anything was.
   std::optional<ThruputReport> TakeLast();
-  // Called after the buffer loaded other rows, which count neither as pushed nor as removed.
+  // Call it after the buffer has loaded a state: its rows count neither as pushed nor as removed.
   void Loaded(int64_t have);
 
  private:

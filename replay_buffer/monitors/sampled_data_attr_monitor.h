@@ -1,28 +1,30 @@
-// Reports statistics of draws: how often their rows were used, their priorities, and how stale they
-// are. A report is written for the first draw and every `print_freq`-th draw after it, over the
-// last `average_range` draws:
+// Reports statistics of draws: use counts, priorities and staleness of the rows drawn. It writes a
+// report for the first draw and for every `print_freq`-th draw after it, over the last
+// `average_range` draws:
 //
 //   use_avg  priority_avg  staleness_avg    mean over draws of the mean of a draw
-//   use_max  priority_max  staleness_max    the largest of all their rows
-//   priority_min                            the smallest
-//   beta                                    the beta of this draw
+//   use_max  priority_max  staleness_max    the largest over all rows of these draws
+//   priority_min                            the smallest over all rows of these draws
+//   beta                                    the beta of the last draw
 //
-// These are written as scalars "<name>_iter/use_avg" ... with the learner's iteration as step and
-// "<name>_step/use_avg" ... with the env step of the last push as step, each only if the step is
-// not -1; and as a line of text, "<name>/sampled_data_attr", with the number of the draw.
+// A report is written as scalars and as a line of text. The step of "<name>_iter/use_avg" ... is
+// the learner's iteration, the step of "<name>_step/use_avg" ... is the env step of the last push;
+// scalars whose step would be -1 are left out. The step of the text "<name>/sampled_data_attr" is
+// the number of the draw.
 //
 // Rows of unknown staleness (-1) are left out. Staleness is averaged over the last `average_range`
-// draws that have a row of known staleness, and is not written before there is one. Only draws that
-// enter a report are looked at: 5 of 200, by default. The number of draws is not state: it begins
-// at 0 in a resumed run.
+// draws that have a row of known staleness; before the first such draw it is not written. Only
+// draws that a report covers are read: 5 of 200, by default. The number of draws is not saved: it
+// begins at 0 in a resumed run.
 //
-// Each value above but beta is an attribute of the monitor (metrics/averages.h): attribute "avg" of
-// property "use", ... RegisterAttributeValue() adds others to the reports; it reads the windows of
-// one value per draw: "use_avg", "use_max", "priority_avg", "priority_max", "priority_min",
-// "staleness_avg", "staleness_max", and "read_out_time", the number of the draw.
+// All values above except beta are attributes of the monitor (metrics/averages.h): "use_avg" is
+// attribute "avg" of property "use". RegisterAttributeValue() adds attributes to the reports. An
+// AttributeFn reads windows with one value per draw: "use_avg", "use_max", "priority_avg",
+// "priority_max", "priority_min", "staleness_avg", "staleness_max", and "read_out_time", the number
+// of the draw.
 //
-// Threads: thread-safe. An AttributeFn is called with the lock held: it must not call the monitor
-// but through its argument.
+// Threads: thread-safe. An AttributeFn is called with the lock held, so it may use the monitor only
+// through its argument.
 #ifndef DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 #define DING_WORKER_REPLAY_BUFFER_MONITORS_SAMPLED_DATA_ATTR_MONITOR_H_
 
@@ -50,7 +52,7 @@ class SampledDataAttrMonitor {
   };
 
   struct Draw {
-    absl::Span<const int64_t> use;  // [B], B >= 1; so are the other columns
+    absl::Span<const int64_t> use;  // all columns are [B], B >= 1
     absl::Span<const float> priority;
     absl::Span<const int64_t> staleness;  // -1: unknown
     double beta = 0;
@@ -58,7 +60,7 @@ class SampledDataAttrMonitor {
     int64_t envstep = -1;
   };
 
-  // Adds a sentence for each option that is out of range.
+  // Appends a sentence to `problems` for each option that is out of range.
   static void AppendProblems(const Options& options, std::vector<std::string>* problems);
 
   // `options` must have no problems. `name` is the buffer's name. `metrics` must not be null.
@@ -67,7 +69,7 @@ class SampledDataAttrMonitor {
 
   void Add(const Draw& draw) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Monitor says; a tick is a draw.
+  // As in Monitor (metrics/averages.h); a tick is a draw.
   void RegisterAttributeValue(absl::string_view attribute, absl::string_view property,
                               Monitor::AttributeFn value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<double> GetAttribute(absl::string_view attribute, absl::string_view property) const

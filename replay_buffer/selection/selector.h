@@ -1,5 +1,5 @@
-// What a user may replace in a buffer: ISelector chooses what is drawn, IRemover what leaves early.
-// The selectors that come with the buffers, and UniformDraw, by which they draw.
+// The parts of a buffer that you may replace: ISelector chooses what is drawn, IRemover removes
+// rows early. Also the selectors that come with the buffers, and UniformDraw, which they use.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_H_
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_H_
 
@@ -51,15 +51,16 @@ class ISelector {
   virtual ~ISelector() = default;
 
   // Fills `ranks` with the ranks of candidates, chosen from the `newest` newest: 1 <= newest <=
-  // from.size(). If SampleOptions::range ends before the newest candidates of the buffer, `from`
-  // does not have these. Without `replace` the ranks should differ; there are then enough
-  // candidates. Random numbers must come from `rng`, whose state is saved with the buffer and
-  // restored if the draw fails. An error, or a rank that no candidate has, makes the draw fail.
+  // from.size(). If SampleOptions::range excludes the newest candidates of the buffer, `from`
+  // excludes them too. Without `replace` the ranks should differ; there are then at least
+  // ranks.size() candidates. Random numbers must come from `rng`, whose state is saved with the
+  // buffer and restored if the draw fails. An error, or a rank that no candidate has, makes the
+  // draw fail.
   virtual absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
                               absl::Span<int64_t> ranks) = 0;
 
-  // Whether the buffer draws in proportion to its priorities instead of calling Select(), and
-  // corrects for this by importance weights. If true, draws of a buffer without priorities are
+  // If true, the buffer does not call Select(): it draws in proportion to its priorities and
+  // corrects for this by importance weights. Draws of a buffer without priorities then return
   // kFailedPrecondition.
   virtual bool ByPriority() const { return false; }
 
@@ -75,8 +76,9 @@ class ISelector {
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 };
 
-// Removes rows from a buffer before they are its oldest: rows from which nothing more is to be
-// learned. The buffer removes what is too stale or used up by itself (max_staleness, max_use).
+// Removes rows before the ring evicts them, for example rows from which nothing more can be
+// learned. The buffer itself already removes rows that are too stale or used too often
+// (max_staleness, max_use).
 //
 // A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and
 // may be part of the n-step window of another row. Rows are named by their replay_unique_id.
@@ -104,9 +106,9 @@ class IRemover {
   // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows
   // were evicted to make room for them.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
-  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the
-  // ids of the rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is
-  // the learner's iteration at the draw.
+  // Called before each draw with the rows that can be drawn. Adds to `*ids`, which is empty at
+  // first, the ids of the rows to remove; ids of rows that cannot be drawn have no effect.
+  // `learner_iter` is the learner's iteration at the draw.
   virtual absl::Status Remove(const Candidates& rows, int64_t learner_iter,
                               std::vector<int64_t>* ids) = 0;
 
@@ -116,7 +118,7 @@ class IRemover {
   virtual void Clear() {}
 
   // The state that is saved with the buffer; null if there is none. Append() is not called for rows
-  // that are loaded, so a remover that knows something of them must save it.
+  // that are loaded, so a remover that keeps data about rows must save it.
   virtual StateSnapshot Snapshot() const { return nullptr; }
   // Reads what Snapshot() wrote; called if Snapshot() does not return null. After an error the
   // remover must be as it was.
@@ -134,7 +136,7 @@ class UniformDraw {
  public:
   // Fills `out` with indices in [0, n), 1 <= n < 2^32; they may repeat.
   static void WithReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
-  // Does the same, but the indices all differ; out.size() <= n.
+  // Does the same, but all indices differ; out.size() <= n.
   void WithoutReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
 
  private:
@@ -161,8 +163,8 @@ class UniformSelector : public ISelector {
   UniformDraw draw_;
 };
 
-// Makes a buffer that keeps priorities draw in proportion to priority^alpha (PriorityTable::Draw).
-// A candidate whose weight is more than one stratum can be drawn more than once.
+// Tells a prioritized buffer to draw in proportion to priority^alpha (PriorityTable::Draw()). A
+// candidate whose weight exceeds one stratum can be drawn more than once.
 class ProportionalSelector : public ISelector {
  public:
   absl::Status Select(const Candidates& /*from*/, int64_t /*newest*/, bool /*replace*/,

@@ -1,11 +1,10 @@
-// A test suite that every buffer of transitions must pass. An implementation's test instantiates
-// it:
+// A test suite that every buffer of transitions must pass. The test of a buffer instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
 //
-// It covers: life cycle, requests that are refused without a trace, the ring, sampling by recency
-// and with replacement, a random sequence of operations against ReferenceBuffer, saving and loading
-// (byte for byte; anything cut or wrong refused), and several threads.
+// It covers: life cycle, refused requests (which must change nothing), the ring, sampling by
+// recency and with replacement, a random sequence of operations compared with ReferenceBuffer,
+// saving and loading (byte for byte; truncated or altered states are refused), and several threads.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
 #define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
 
