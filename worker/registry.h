@@ -1,5 +1,5 @@
-// The facade of the project. One include gives every registry and the functions that make modules
-// from their configs, for serial and for parallel runs.
+// Includes every registry, and the functions that make modules from their configs, for serial and
+// for parallel runs.
 //
 //   create_env, create_policy, create_buffer, ...  worker/serial_registry.h
 //   create_parallel_collector, and its class       collector/parallel_registry.h
@@ -10,7 +10,7 @@
 //   CodecRegistry                                  interaction/store/compressed_store.h
 //   AllReduceRegistry                              interaction/all_reduce/all_reduce_registry.h
 //
-// Only linked modules can be made: a program lists the factory targets that it wants, or
+// Only linked modules can be made: a program links the factory targets that it needs, or
 // //worker:default_modules, and //worker:parallel_modules for parallel runs. The registries alone
 // need neither gRPC nor Redis.
 #ifndef DING_WORKER_WORKER_REGISTRY_H_
@@ -29,8 +29,8 @@
 
 namespace ding {
 
-// Returns the text that `--list_modules` prints: each registry with its names and one line of help
-// for each, as list_registry.h says.
+// Returns the text that `--list_modules` prints: the names in each registry, with one line of help
+// each, in the format of worker/list_registry.h.
 std::string ListModules();
 
 }  // namespace ding

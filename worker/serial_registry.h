@@ -1,5 +1,6 @@
-// The registries of serial runs, and the functions that make modules from their configs. A program
-// of one process needs no more; worker/registry.h also has the registries of parallel runs.
+// Includes the registries of serial runs, and the functions that make modules from their configs.
+// This suffices for a program of one process; worker/registry.h adds the registries of parallel
+// runs.
 //
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
@@ -20,7 +21,7 @@
 //   create_sink                                       metrics/sink_registry.h
 //   VideoFormatRegistry                               metrics/video.h
 //
-// Only linked modules can be made: a program lists the factory targets that it wants, or
+// Only linked modules can be made: a program links the factory targets that it needs, or
 // //worker:default_modules.
 #ifndef DING_WORKER_WORKER_SERIAL_REGISTRY_H_
 #define DING_WORKER_WORKER_SERIAL_REGISTRY_H_
@@ -42,8 +43,8 @@
 
 namespace ding {
 
-// Returns the text that `--list_modules` of a serial program prints: each registry of the includes
-// above with its names and one line of help for each, as list_registry.h says.
+// Returns the text that `--list_modules` of a serial program prints: the names in each registry
+// included above, with one line of help each, in the format of worker/list_registry.h.
 std::string ListSerialModules();
 
 }  // namespace ding

@@ -1,7 +1,7 @@
-// Acts with the policy of a checkpoint in a program of your own, which needs neither its env nor
-// its config: the checkpoint describes its policy and the spaces. FindCheckpoint() finds the
-// checkpoint in the folder of a run. The program links the factory of the policy ("dqn":
-// //policy/dqn:dqn_factory) and of its network ("mlp": //policy/mlp:mlp_factory).
+// Acts with the policy of a checkpoint in your own program. The program needs neither the env nor
+// the config of the training: the checkpoint describes the policy and the spaces. FindCheckpoint()
+// finds the checkpoint in the folder of a run. The program must link the factory of the policy
+// ("dqn": //policy/dqn:dqn_factory) and of its network ("mlp": //policy/mlp:mlp_factory).
 //
 // Threads: the functions are thread-safe, SavedPolicy is thread-compatible.
 //
@@ -36,26 +36,27 @@
 
 namespace ding {
 
-// How a policy acts: by its best actions, or as it does while it collects.
+// How a policy acts: by its best actions, or as it collects.
 struct ActorOptions {
-  // False: greedy, by the eval mode. True: by the collect mode, with the settings (such as epsilon)
-  // of the env step at which the checkpoint was saved; its further outputs follow the action.
+  // False: takes the best actions (eval mode). True: draws actions (collect mode), with the
+  // settings, such as epsilon, of the env step at which the checkpoint was saved. The results of
+  // Act() then have further outputs after the action.
   bool sample = false;
   uint64_t seed = 0;  // of sampled actions
 };
 
-// Recurrent policies keep a state for each id, which Begin() drops. A policy with an action mask
-// reads it from the field "obs/action_mask" of the observation, and takes legal actions only.
-// Observations are normalized as in the training, if they were.
+// A recurrent policy keeps a state for each id until Begin() drops it. A policy with an action mask
+// reads the mask from the observation field "obs/action_mask" and takes legal actions only.
+// Observations are normalized if they were in the training.
 //
 // Ownership: owns the policy; results of Act() are valid until its next call.
 class SavedPolicy {
  public:
   // Loads the policy from the folder of a checkpoint. Errors name the checkpoint:
-  //   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted; or the policy or
-  //                         its network is not linked
-  //   kFailedPrecondition   it does not hold what is needed: an earlier version wrote it
-  //   kInvalidArgument      no training wrote it, or its model does not fit its description
+  //   kNotFound            it does not exist, or the policy or its network is not linked
+  //   kDataLoss            it is truncated or corrupted
+  //   kFailedPrecondition  an earlier version wrote it, without what is needed here
+  //   kInvalidArgument     no training wrote it, or its model does not fit its description
   static absl::StatusOr<std::unique_ptr<SavedPolicy>> Load(const std::string& checkpoint,
                                                            const ActorOptions& options = {});
 
@@ -63,13 +64,13 @@ class SavedPolicy {
   const SpecPtr& observation() const { return observation_; }
   const SpecPtr& action() const { return action_; }
 
-  // Call it when new episodes begin: the episodes of these ids, or all if `ids` is empty. Policies
-  // without memory do not need it.
+  // Call it when episodes begin: those of these ids, or all if `ids` is empty. Only recurrent
+  // policies need it.
   absl::Status Begin(absl::Span<const int> ids = {});
 
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
-  // (action()). Row i belongs to the episode `ids[i]`, from 0 on, each at most once; without ids,
-  // to the episode i.
+  // (action()). Row i belongs to the episode `ids[i]`: ids are at least 0, and each occurs at most
+  // once. Without ids, row i belongs to episode i.
   //   kInvalidArgument  `obs` has other fields than observation(), or a row has no legal action
   //   kInternal         the policy's outputs are not finite
   absl::StatusOr<ColumnsView> Act(const ColumnsView& obs, absl::Span<const int> ids = {});
@@ -88,8 +89,8 @@ class SavedPolicy {
 };
 
 // Loads the policy of a checkpoint for a program that has its config. `context` gives the spaces;
-// its modes, seed and reward shape are replaced, because acting reads no rewards. The result owns
-// the policy; the rules of Policy for threads apply to it.
+// its modes, seed and reward shape are ignored. The result owns the policy; one thread at a time
+// may use it.
 //   kNotFound         the policy is not linked, or the checkpoint has no model
 //   kInvalidArgument  the config has problems, or the model does not fit it
 absl::StatusOr<std::unique_ptr<EvalMode>> LoadActor(const CheckpointReader& checkpoint,
@@ -99,14 +100,14 @@ absl::StatusOr<std::unique_ptr<EvalMode>> LoadActor(const CheckpointReader& chec
 
 struct FoundCheckpoint {
   std::string path;
-  // For people: why this one, if it is neither the given folder nor ckpt_best; else empty.
+  // Why this checkpoint was chosen, as a message to the user; empty if it is ckpt_best or `path`
+  // itself.
   std::string note;
 };
 
-// Finds the checkpoint that a person means by `path`, the folder of a checkpoint, of a run, or of a
-// run's checkpoints. If there are several, takes ckpt_best. Without ckpt_best, takes the one with
-// the most train iterations, among equal ones the one with the most env steps, and says so in the
-// note.
+// Finds the checkpoint in `path`: the folder of a checkpoint, of a run, or of a run's checkpoints.
+// If there are several, takes ckpt_best. Without ckpt_best, takes the one with the most train
+// iterations, then with the most env steps, and says so in the note.
 //   kNotFound         there is no such folder, or it has no checkpoints; a run with several
 //                     policies has a folder for each, which the message lists
 //   kInvalidArgument  it is a file
