@@ -15,33 +15,34 @@
 //   Box, squashed            likewise                   the action is tanh(raw_action), scaled to the
 //                                                       bounds; probability of tanh(raw_action)
 //
-// The env gets the clipped or squashed action; the raw action is stored as well, because LogProb()
-// computes the probability from the sampled value, without inverting tanh. The standard deviation
-// does not depend on the observation, as usual for PPO, so that it cannot collapse where data is
-// sparse.
+// The env gets the clipped or squashed action. The raw action is stored as well: LogProb() computes
+// the probability from it, without inverting tanh. The standard deviation does not depend on the
+// observation, as usual for PPO, so that it cannot collapse where data are sparse.
 //
 // With p = softmax(z), H the entropy, u = (x - mean) / std:
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
 //   d log p / d mean   = u / std                 d H / d log std = 1
 //   d log p / d log std = u^2 - 1
 // Squashed by a = tanh(x), with z standard normal:
-//   log p(a) = log p(x) - sum log(1 - a^2)          log(1 - a^2) = 2 (log 2 - |x| - log(1 + exp(-2
-//                                                   |x|)))
-//   H(a)     = H(x) + sum E[log(1 - tanh(mean + std z)^2)]
-//   d H / d mean = E[-2 tanh(mean + std z)]         d H / d log std = 1 + E[-2 tanh(mean + std z)
-//                                                   std z]
-// The gradients of log p are the gradients of the normal distribution, because x is given. The
-// expectations are Gauss-Hermite sums of 20 nodes: the entropy is within 2e-4 for deviations up to
-// 1.5, 2e-3 up to 2, and 2e-2 up to 3. The mode that acts is tanh(mean), the median, as in
-// policy/continuous. The imitation loss of given actions a needs no deviation:
+//   log p(a)     = log p(x) - sum log(1 - a^2)
+//   log(1 - a^2) = 2 (log 2 - |x| - log(1 + exp(-2 |x|)))
+//   H(a)         = H(x) + sum E[log(1 - tanh(mean + std z)^2)]
+//   d H / d mean    = E[-2 tanh(mean + std z)]
+//   d H / d log std = 1 + E[-2 tanh(mean + std z) std z]
+// The gradients of log p are those of the normal distribution, because x is given. The expectations
+// are Gauss-Hermite sums of 20 nodes: the entropy is within 2e-4 for deviations up to 1.5, 2e-3 up
+// to 2, and 2e-2 up to 3. Mode() gives tanh(mean), the median, as in policy/continuous. The
+// imitation loss of given actions needs no deviation:
 //   categories         loss = -log p_a, summed over the elements
 //   normals            loss = (mean - x)^2, averaged over the elements, where x is a before
 //                      scaling; squashed: (tanh(mean) - x)^2
-// The loss of normals is the likelihood with a fixed deviation. A learned deviation would fall to 0
-// if the actions are a function of the observation, as the actions of most experts are, and the
-// gradient by the mean would grow without bound. Sources: Sutton and Barto 2018, exercise 13.3
-// (softmax) and eq. 13.19 (normal); Williams 1992, section 6; the entropies by differentiation. The
-// tests compare with finite differences.
+// The loss of normals is the negative log-likelihood with a fixed deviation, up to constants. A
+// deviation that is learned would fall to 0 if the actions are a function of the observation, as
+// for most experts, and the gradient by the mean would then grow without bound.
+//
+// Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and eq. 13.19 (normal); Williams 1992,
+// section 6. The entropies follow by differentiation; tests compare all gradients with finite
+// differences.
 //
 // Shapes: rows [B], row-major. Sums use float64, columns are float32.
 // Ownership: owns the log-std and working memory that grows with the largest batch. The arguments

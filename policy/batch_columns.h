@@ -21,8 +21,8 @@
 
 namespace ding {
 
-// Finds the fields of a spec by name among the columns of a batch, which may be in any order and
-// have further columns. Nothing is copied.
+// Finds the fields of a spec by name among the columns of a batch. The batch may have them in any
+// order, and may have further columns. Nothing is copied.
 //
 //     batch   reward | obs/b | action | obs/a          spec {obs/a, obs/b}
 //                        └────────┼────────┘
@@ -115,7 +115,7 @@ class ScratchColumns {
  public:
   explicit ScratchColumns(SpecPtr spec) : spec_(std::move(spec)) {}
 
-  // Returns columns of `rows` rows with undefined content. kResourceExhausted without the memory.
+  // Returns columns of `rows` rows with undefined content. kResourceExhausted if memory runs out.
   absl::StatusOr<MutableColumnsView> Rows(int64_t rows) {
     if (!block_.has_value() || block_->capacity_rows() < rows) {
       DING_ASSIGN_OR_RETURN(BatchBuilder block, BatchBuilder::Create(spec_, rows));

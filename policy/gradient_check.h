@@ -1,5 +1,5 @@
-// Checks the gradients of a loss, for tests: against finite differences, or one way to compute the
-// loss against another one.
+// Checks the gradients of a loss in tests: against finite differences, or against another
+// implementation of the same loss.
 //
 // Example, for your own loss of dqn written by hand, and the same loss by autograd:
 //   RandomLossInput columns(RandomLossInput::kDqn, /*rows=*/32, /*seed=*/1);
@@ -26,7 +26,7 @@ namespace ding {
 void ExpectGradientsOf(const std::function<double()>& loss, absl::Span<float> values,
                        absl::Span<const float> gradients, float step, double tolerance);
 
-// Does the same for all outputs of your own loss. `tolerance` applies to a gradient multiplied by
+// Does the same for all outputs of a loss of your own. `tolerance` applies to the gradient times
 // the number of rows.
 void ExpectGradientsOf(LossFunction* loss, const LossInput& input, float step = 1.0f / 256,
                        double tolerance = 2e-3);
@@ -36,8 +36,9 @@ void ExpectGradientsOf(LossFunction* loss, const LossInput& input, float step = 
 void ExpectSameLoss(LossFunction* found, LossFunction* expected, const LossInput& input,
                     double tolerance = 1e-5);
 
-// Random columns of a loss (policy/loss/loss_function.h), for 3 actions, 2 critics, and actions of
-// 2 elements. Importance weights differ; the last row is padding where policies have padding.
+// Random columns of a loss (policy/loss/loss_function.h), for 3 discrete actions (kDqn), or 2
+// critics and actions of 2 elements. Importance weights differ between rows. The last row is
+// padding, for policies that have padding.
 class RandomLossInput {
  public:
   enum Place { kDqn, kActorCritic, kCritics, kActor };

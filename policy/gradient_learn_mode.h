@@ -5,12 +5,12 @@
 //                                                                                        ▲
 //     settings ──► learning rates ───────────────────────────────────────────────────────┘
 //
-// An algorithm derives from it, and names what it trains: groups of parameters, each with its
-// gradients, optimizer, clipping and learning rate. The algorithm computes the gradients of a
-// batch, and does further work after the step (target networks, statistics). The learn mode
-// computes and checks all gradients before it changes a parameter, so that a failed iteration
-// changes nothing. This header first declares its parts: TrainState, the state that it saves, and
-// GroupAdam, the optimizer of a group.
+// An algorithm derives from this class and names what it trains: groups of parameters, each with
+// its gradients, optimizer, clipping and learning rate. The algorithm computes the gradients of a
+// batch, and does further work after the step (target networks, statistics). All gradients are
+// computed and checked before a parameter changes, so a failed iteration changes nothing. The
+// header first declares two parts: TrainState, the saved state, and GroupAdam, the optimizer of a
+// group.
 //
 // An iteration reports two scalars of the first group: cur_lr, its learning rate, and grad_norm,
 // the norm of its gradient before clipping.
@@ -68,7 +68,7 @@ class TrainState {
   void AddRng(const std::string& name, Rng* rng);
   void AddCount(const std::string& name, int64_t* count);
   void AddSeed(const std::string& name, uint64_t* seed);
-  // A number in [least, most], which may be infinite; the number itself must be finite.
+  // A finite number in [least, most]; the bounds may be infinite.
   void AddNumber(const std::string& name, double least, double most,
                  const std::function<double()>& get, const std::function<void(double)>& set);
 
@@ -97,15 +97,15 @@ struct ParameterGroup {
   absl::Span<const ParameterInfo> info;
   absl::Span<float> parameters;
   absl::Span<float> gradients;
-  // Whose parameters they are. Null: they are of no network, and on the host.
+  // The network that owns the parameters. Null: no network does, and they are on the host.
   Network* network = nullptr;
 };
 
 // Returns the parameters of `network`, which must outlive the group.
 ParameterGroup ParametersOf(absl::string_view name, Network* network);
 
-// Adam over parameters in several pieces of memory, such as the parameters of two networks: it
-// takes one step and has one gradient norm, as if they were a single piece.
+// Adam over parameters in several pieces of memory, such as the parameters of two networks. It has
+// one step and one gradient norm for all pieces, as if they were a single one.
 //
 // Ownership: owns the moments; parameters and gradients must outlive it.
 // Threads:   thread-compatible.
@@ -117,12 +117,12 @@ class GroupAdam {
                                           const AdamOptions& options, double grad_clip_norm);
   GroupAdam(GroupAdam&&) = default;
 
-  // The gradients on the host, to be read and changed before Step().
+  // Returns the gradients on the host, to read and change them before Step().
   absl::Span<const absl::Span<float>> gradients();
-  // Returns kInternal, naming the first such gradient, if a gradient is NaN or infinite.
+  // Returns kInternal if a gradient is NaN or infinite, and names the first one.
   absl::Status CheckGradients() const;
-  // Takes one step by the current gradients. Writes their norm, before they are clipped, to `norm`
-  // unless it is null.
+  // Takes one step by the current gradients. Writes their norm before clipping to `norm`, unless it
+  // is null.
   //   kInternal  a gradient is NaN or infinite; nothing is changed
   absl::Status Step(double* norm = nullptr);
 
@@ -151,13 +151,13 @@ class GroupAdam {
   std::vector<std::vector<float>> remembered_parameters_;
 };
 
-// Returns the error of a loss `name`, such as "the critics' loss", that is not finite. The error
-// names the row of the first td error that is not finite, if there is one.
+// Returns the error for a loss that is not finite. `name` names it, such as "the critics' loss".
+// The error names the row of the first td error that is not finite, if there is one.
 absl::Status LossError(absl::string_view name, double loss, absl::Span<const float> td_error);
 
 // Computes your own loss. Its td errors, if it has any, replace `td_error`.
-//   kInternal  it threw an exception, its td errors are not finite, or their number is not the size
-//              of `td_error`
+//   kInternal  the loss threw an exception, or its td errors are not finite or not as many as
+//              `td_error`
 absl::StatusOr<LossValue> ComputeOwnLoss(LossFunction* loss, const LossInput& input,
                                          absl::Span<float> td_error = {});
 
@@ -175,7 +175,7 @@ struct LearnDescription {
   GradientReducer* reducer = nullptr;
   std::vector<std::string> monitor_vars;
   ProgressVars progress_vars = {{"loss", "total_loss"}};
-  // Whether a group of learners steps by the mean of their rates, which may differ for a moment.
+  // Whether the learners of a group step by the mean of their rates, which may differ for a moment.
   bool averages_rates = true;
   // Iterations between two reports of grad_norm. A step that measures it takes longer than a step
   // that does not.
@@ -185,7 +185,7 @@ struct LearnDescription {
 // Parameters that are trained together.
 struct TrainedGroup {
   GroupAdam adam;
-  std::string rate_setting = "lr";  // the setting that is its learning rate from then on
+  std::string rate_setting = "lr";  // the setting that changes its learning rate
   int64_t period = 1;               // training iterations between two steps; 1 in the first group
   bool learned = true;              // false: it keeps its values; not in the first group
 };
@@ -209,9 +209,9 @@ class GradientLearnMode : public LearnMode {
   // For a single group, with the default setting.
   GradientLearnMode(LearnDescription description, GroupAdam adam);
 
-  // Computes the gradients of the groups that are due, adds scalars and priorities to `step`, and
-  // returns the number of rows over which the gradients are means. A subclass overrides this or
-  // Forward().
+  // Computes the gradients of the groups that are due, and adds scalars and priorities to `step`.
+  // Returns the number of rows over which the gradients are means. A subclass overrides this
+  // function or Forward().
   virtual absl::StatusOr<int64_t> ComputeGradients(const Batch& /*data*/,
                                                    const NamedValues& /*settings*/,
                                                    LearnStep* /*step*/) {
@@ -220,9 +220,10 @@ class GradientLearnMode : public LearnMode {
   // Called after all steps of the iteration; train_iter() then counts the iteration.
   virtual void AfterStep(LearnStep* /*step*/) {}
 
-  // The parts of an iteration, for algorithms that take several steps for a batch: begin a report,
-  // read the rates, average the gradients and `more` numbers with the other learners, and step.
-  // Call Average() even after an error `status`, because the other learners wait for it.
+  // The parts of an iteration, for algorithms that take several steps per batch. They begin a
+  // report, read the rates, average the gradients and `more` numbers with the other learners, and
+  // step. Call Average() even if there was an error (`status`), because the other learners wait for
+  // it.
   void BeginReport(LearnStep* step) const;
   absl::Status ReadRates(const NamedValues& settings);
   absl::Status Average(int64_t rows, const absl::Status& status, absl::Span<float> more = {});

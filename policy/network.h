@@ -1,14 +1,15 @@
 // A differentiable function with flat parameters: from observation columns to named output columns.
 //
 // It separates algorithms from networks. An algorithm (policy/dqn, ...) computes a loss and its
-// gradient by the outputs, independent of the network; policy/mlp computes forward and backward
-// passes by hand, policy/torch by autograd for any module.
+// gradient by the outputs, whatever the network is. A network computes the outputs and the
+// gradients of its parameters: policy/mlp by code written by hand, policy/torch by autograd for any
+// module.
 //
 //     Forward(input) -> outputs          loss(outputs, batch) -> d loss / d outputs
 //     Backward(d outputs) -> gradients() optimizer: parameters() -= f(gradients())
 //
-// Parameters are one flat float32 vector, and so are their gradients: an optimizer, a target
-// network or an all-reduce is one loop over memory.
+// The parameters are one flat float32 vector, and the gradients another. So an optimizer, the
+// update of a target network, or an all-reduce is one loop over memory.
 //
 // Ownership: spans and specs live as long as the network, and their addresses do not change.
 // Threads:   thread-compatible: Infer() and Forward() use working memory of the network.
@@ -86,12 +87,11 @@ struct Sequences {
   int64_t length = 1;  // T
   // [B, state_size()]: the state before the first row of each sequence; empty: 0.
   absl::Span<const float> state;
-  // [B * T]: where it is not 0, the state before the row is 0, because the row begins an episode.
-  // Empty: nowhere.
+  // [B * T]: not 0 if the row begins an episode, so that the state before it is 0. Empty: no row
+  // does.
   absl::Span<const uint8_t> is_first;
-  // The number of rows, below T, at the beginning of each sequence that only warm up the state:
-  // Backward() ignores their output gradients, and no gradient flows into these rows through the
-  // state after them.
+  // The number of rows, below T, at the beginning of each sequence that only warm up the state.
+  // Backward() ignores their output gradients, and stops gradients at the state after them.
   int64_t burn_in = 0;
 };
 
@@ -103,12 +103,12 @@ struct Sequences {
 //                              ▼                   ▼                      ▼
 //                           outputs             outputs                outputs
 //
-// The state is a row of state_size() floats, opaque to the algorithms: they store it with the rows
-// (kColumnRnnState) and pass it back. It is 0 at the beginning of an episode.
+// The state is a row of state_size() floats. Algorithms do not interpret it: they store it with the
+// rows (kColumnRnnState) and pass it back. It is 0 at the beginning of an episode.
 //
 // Sequences are batches of [B * T] rows with row t of sequence b at b * T + t, as buffers draw them
-// (data/sample_columns.h). As a Network, it computes single rows at the beginnings of episodes:
-// Infer() and Forward() are sequences of one row with state 0.
+// (data/sample_columns.h). The functions of Network treat each row as the beginning of an episode:
+// Infer() and Forward() compute sequences of one row with state 0.
 //
 // Ownership, threads, errors: as Network.
 class RecurrentNetwork : public Network {
@@ -152,16 +152,16 @@ inline RecurrentNetwork* AsRecurrent(Network* network) {
 // (policy/noisy_network.h), or sampled fractions of quantiles
 // (policy/distributional/iqn_network.h).
 //
-// It keeps its numbers between calls, equal for all rows of a batch, and does not draw by itself:
-// each mode of a policy draws from a stream of its own before a pass, so that equal seeds give
-// equal bytes. At first the numbers are as after UseMeans().
+// All rows of a batch use the same random numbers, which stay until the next Draw() or UseMeans().
+// The network does not draw by itself. Each mode of a policy draws from its own stream before a
+// pass, so that equal seeds give equal bytes. A new network is in the state after UseMeans().
 //
 // Ownership, threads, errors: as Network.
 class RandomNetwork : public Network {
  public:
-  // Replaces the numbers by new ones.
+  // Replaces the random numbers by new ones.
   virtual void Draw(Rng* rng) = 0;
-  // Replaces them by fixed numbers, with which the network acts when it does not explore.
+  // Replaces them by fixed numbers, for acting without exploration.
   virtual void UseMeans() = 0;
 };
 
@@ -169,9 +169,8 @@ class RandomNetwork : public Network {
 inline RandomNetwork* AsRandom(Network* network) { return dynamic_cast<RandomNetwork*>(network); }
 
 // Checks the sizes of sequences for implementations of RecurrentNetwork.
-//   kInvalidArgument  the sizes of `sequences`, or the size of `states`, the place for the states
-//                     after the rows, do not fit together, or do not fit states of `state_size`
-//                     floats
+//   kInvalidArgument  the sizes of `sequences` and of `states`, where the states after the rows are
+//                     written, do not fit together, or do not fit states of `state_size` floats
 absl::Status CheckSequences(const Sequences& sequences, int64_t state_size,
                             absl::Span<const float> states);
 

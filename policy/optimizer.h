@@ -27,12 +27,12 @@ class DeviceAdam {
  public:
   virtual ~DeviceAdam() = default;
   // Takes step number `num_steps` by the gradients of the network, scaled to a norm of at most
-  // `max_norm` unless that is 0. Writes the norm before that to `norm`, which waits for the device,
-  // unless `norm` is null. Gradients that are not finite change nothing, and this step, or without
-  // `norm` the next pass of the network, returns kInternal.
+  // `max_norm`; 0: not scaled. Unless `norm` is null, waits for the device and writes the norm
+  // before scaling to it. Gradients that are not finite change nothing. The error kInternal then
+  // comes from this call, or without `norm` from the next pass of the network.
   virtual absl::Status Step(const AdamOptions& options, int64_t num_steps, double max_norm,
                             double* norm) = 0;
-  // Copy the moments; NaN from a device that is lost.
+  // Copy the moments from and to the device. Read() gives NaN if the device is lost.
   virtual void Read(absl::Span<float> first, absl::Span<float> second) = 0;
   virtual void Write(absl::Span<const float> first, absl::Span<const float> second) = 0;
 };
@@ -41,9 +41,9 @@ class DeviceAdam {
 // torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
 // an L2 term of the gradient.
 //
-// The loop is compiled for SSE2, AVX2 and AVX-512 and chosen at run time. Results have the same
-// bytes on the same type of CPU and differ by a few units in the last place between types (fused
-// multiply-add rounds once). Moments that decay below the normal numbers become 0.
+// The loop is compiled for SSE2, AVX2 and AVX-512; the CPU decides at run time. Results have the
+// same bytes on the same type of CPU, and differ by a few units in the last place between types
+// (fused multiply-add rounds once). Denormal moments become 0.
 //
 // Ownership: owns the two moments; parameters and gradients are used during the call only.
 // Threads:   thread-compatible.
@@ -65,7 +65,8 @@ class Adam {
   //   kInvalidArgument  a span has another length than num_parameters, or a gradient is NaN or
   //                     infinite (the error names the first)
   absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
-  // Keeps the moments on a device from now on; then StepOnDevice() takes the place of Step().
+  // Moves the moments to a device. From then on call StepOnDevice(), with the arguments of
+  // DeviceAdam::Step(), instead of Step().
   void MoveTo(std::unique_ptr<DeviceAdam> device);
   absl::Status StepOnDevice(double max_norm, double* norm);
 
@@ -112,7 +113,7 @@ double GradientNorm(absl::Span<const absl::Span<float>> pieces);
 //   hard  every `freq` iterations  target = online                             (Mnih et al. 2015)
 //   soft  every iteration          target = (1 - theta) target + theta online  (Lillicrap et al. 2016)
 //
-// Exactly one of the two must be above 0.
+// Exactly one of `freq` and `theta` must be above 0.
 struct TargetUpdate {
   int64_t freq = 100;  // training iterations
   double theta = 0;    // in (0, 1]

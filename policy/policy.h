@@ -49,18 +49,18 @@ struct CollectAttributes {
   // The default size of one collect(), in rows or in episodes.
   std::optional<int64_t> n_sample;
   std::optional<int64_t> n_episode;
-  // The rows of one training sample. If above 1, a collect of n_sample counts samples instead of
-  // rows: each `unroll_len` rows of an episode are one sample, and the rows that are left at its
-  // end are one sample.
+  // The number of rows of a training sample. If it is above 1, n_sample counts samples instead of
+  // rows: each `unroll_len` rows of an episode are one sample, and so are the rows that are left at
+  // its end.
   int64_t unroll_len = 1;
   // Whether training data must come from the current parameters. If so, partial trajectories are
   // not kept for the next collect().
   bool on_policy = false;
   // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
-  // Whether GetTrainSample() works with statistics of all rows that this mode has collected:
-  // statistics of normalized observations or of returns. Parallel runs refuse such a policy,
-  // because each collector would have its own statistics.
+  // Whether GetTrainSample() uses statistics of all rows that this mode has collected, to normalize
+  // observations or returns. Parallel runs refuse such a policy, because each collector would have
+  // its own statistics.
   bool keeps_statistics = false;
   // Whether GetTrainSample() takes rows with a reward of several components ([R] float32). For
   // other policies create_policy() refuses envs with such rewards.
@@ -80,8 +80,8 @@ class CollectMode {
   // `out` (output_spec()). `settings` come from command_mode; unknown settings are ignored.
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
-  // As Forward(), with tensors of the caller beside the settings (CollectOptions::policy_tensors).
-  // It is called only if there are tensors. Most policies take none.
+  // As Forward(), with further tensors of the caller (CollectOptions::policy_tensors). It is called
+  // only if there are tensors. Most policies take none.
   virtual absl::Status ForwardWith(const ColumnsView& /*obs*/, absl::Span<const int> /*env_ids*/,
                                    const NamedValues& /*settings*/, const TensorMap& tensors,
                                    const MutableColumnsView& /*out*/) {
@@ -97,7 +97,7 @@ class CollectMode {
 
   // Loads the parameters that LearnMode::SaveModel() has written.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
-  // Save and load random streams and recurrent state, which an exact resume needs besides the
+  // Save and load random streams and recurrent state: what an exact resume needs in addition to the
   // model.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
@@ -141,7 +141,7 @@ struct LearnAttributes {
   bool reward_components = false;
 };
 
-// Names for people, and the names of LearnStep::scalars: {"loss", "total_loss"}.
+// Names to display, with names of LearnStep::scalars: {"loss", "total_loss"}.
 using ProgressVars = std::vector<std::pair<std::string, std::string>>;
 
 class LearnMode {
@@ -155,12 +155,12 @@ class LearnMode {
   // for PPO).
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
-  // Shows a policy that learns from a data set all rows that it will learn from, before the first
-  // Forward(), so that the policy can compute statistics of them. Most policies need none, and load
-  // no part. Returns the errors of data.load.
+  // For policies that learn from a data set: called before the first Forward() with all rows of the
+  // data set, to compute statistics of them. Most policies need no statistics, and load no part.
+  // Returns the errors of data.load.
   virtual absl::Status SetData(const RowParts& /*data*/) { return absl::OkStatus(); }
-  // Drops state between batches other than parameters and optimizer (recurrent state). Most
-  // policies have none.
+  // Drops the state that is kept between batches (recurrent state), except parameters and
+  // optimizer. Most policies have none.
   virtual absl::Status Reset() { return absl::OkStatus(); }
 
   // The names of LearnStep::scalars to average and log.
@@ -170,7 +170,8 @@ class LearnMode {
   // Describes algorithm, network and number of parameters for the log.
   virtual std::string info() const = 0;
 
-  // Saves the parameters that act, as tensors "model/...". An evaluation needs nothing else.
+  // Saves the parameters of the acting networks, as tensors "model/...". An evaluation needs
+  // nothing else.
   virtual absl::Status SaveModel(StateWriter* writer) const = 0;
   // Strict: the model must have every parameter with its shape and nothing else; a model that does
   // not fit changes nothing. Training restarts from the model (a target network becomes equal to
@@ -227,9 +228,9 @@ class Policy {
   virtual CommandMode* command_mode() = 0;
 };
 
-// Averages gradients of several learners that take their optimizer steps together: each computes
-// gradients from its own rows, and all step by the mean. The creator of a policy passes a reducer
-// in its context; the policy does not know the other learners.
+// Averages the gradients of several learners that take their optimizer steps together: each
+// computes gradients from its own rows, and all step by the mean. The program passes a reducer in
+// the context of the policy; the policy does not know the other learners.
 //
 //     rows of this learner ──► loss, gradients ──► Average() ──► clip, Adam ──► parameters
 //                                                     ▲ │

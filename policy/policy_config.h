@@ -11,9 +11,8 @@
 //   }
 //   DING_REGISTER(PolicyRegistry(), "mine", Create, "my own");
 //
-// Factories collect problems, so that a user sees all of them at once (base/status_macros.h): first
-// the fields that are out of their ranges, which create_policy() finds, then the problems that the
-// function finds.
+// Factories collect problems, so that a user sees all of them at once (base/status_macros.h).
+// create_policy() has already checked the ranges of all fields.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
@@ -40,15 +39,16 @@
 
 namespace ding {
 
-// Appends a problem if `field` has been changed although nothing reads it; `needs` names what must
-// be set so that it is read.
+// Appends a problem if `field` does not have its default value although nothing reads it. `needs`
+// names what must be set so that the field is read.
 void RequireDefaultUnless(bool is_read, double value, double default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems);
 void RequireDefaultUnless(bool is_read, bool value, bool default_value, absl::string_view field,
                           absl::string_view needs, std::vector<std::string>* problems);
-// For an algorithm that learns from single rows: refuses sequences.
+// For an algorithm that learns from single rows: appends a problem if the config asks for
+// sequences.
 void RequireSingleRows(const PolicyConfig& config, std::vector<std::string>* problems);
-// Refuses the field `obs_clip` of an algorithm's config without `normalize_obs`.
+// Appends a problem if an algorithm's config sets `obs_clip` without `normalize_obs`.
 template <typename Config>
 void RequireObsClip(const Config& config, std::vector<std::string>* problems) {
   RequireDefaultUnless(config.normalize_obs(), config.obs_clip(), Config().obs_clip(), "obs_clip",
@@ -86,7 +86,8 @@ ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const Po
     return describe(policy, config, action);
   };
 }
-// Does the same for an algorithm whose parameters have the parameters of another one in a field:
+// Does the same for an algorithm whose message contains the message of another algorithm in a
+// field:
 //   DescriberOf(DescribeQActor, &CqlConfig::dqn)
 template <typename Base, typename Config>
 ActorDescriber DescriberOf(absl::StatusOr<ActorDescription> (*describe)(const PolicyConfig&,
@@ -106,12 +107,12 @@ struct ChangingField {
   std::string field;      // its name in configs
   std::string setting;    // the setting that carries its value
   double value = 0;       // its value in the config
-  bool collects = false;  // whether the setting is one of the collect mode
+  bool collects = false;  // whether it is a setting of the collect mode
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool above = false;
-  // Fields that are set and change the same value, such as "lr_decay_env_steps"; empty: none. If
-  // there are any, CreateFieldSchedules() refuses a schedule.
+  // Fields that the config sets and that change the same value, such as "lr_decay_env_steps";
+  // empty: none. With such a field CreateFieldSchedules() refuses a schedule.
   std::string rival = {};
 };
 
@@ -120,8 +121,8 @@ struct ChangingField {
 //   options.schedules = CreateFieldSchedules(
 //       config, {{"learning_rate", "lr", my.learning_rate()}}, &problems);
 //
-// Appends a problem for each schedule that names none of `fields` or leaves the range of its field,
-// never ends, or counts other steps than the schedule before it.
+// Appends a problem for each schedule that names none of `fields`, leaves the range of its field,
+// never ends, or counts other steps (env steps or learner steps) than the schedule before it.
 FieldSchedules CreateFieldSchedules(const PolicyConfig& config,
                                     const std::vector<ChangingField>& fields,
                                     std::vector<std::string>* problems);

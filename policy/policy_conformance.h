@@ -38,7 +38,7 @@ struct PolicyConformanceCase {
   std::string needed_column = kColumnReward;
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Makes GoogleTest print the name of a case instead of its bytes.
 inline void PrintTo(const PolicyConformanceCase& of_test, std::ostream* out) {
   *out << of_test.name;
 }

@@ -48,8 +48,7 @@ inline constexpr char kCriticRate[] = "critic_learning_rate";
 inline constexpr char kAlphaRate[] = "alpha_learning_rate";
 inline constexpr char kTargetEntropy[] = "target_entropy";
 
-// The command mode of a policy whose other modes need only the settings of its schedules, if there
-// are any.
+// A command mode that gives only the settings of schedules, if there are any.
 //
 // Threads: thread-safe.
 class ScheduledSettings : public CommandMode {
@@ -71,9 +70,10 @@ class ScheduledSettings : public CommandMode {
   const FieldSchedules schedules_;
 };
 
-// A collect mode that acts like an eval mode, without exploration, to record a trained policy.
+// A collect mode that acts like an eval mode, without exploration. It serves to record a trained
+// policy.
 //
-// It has no state of its own, and it cannot save the state of the eval mode.
+// It saves no state: it has none of its own, and an eval mode cannot save its state.
 //
 // Ownership: the eval mode must outlive it.
 // Threads:   thread-compatible.

@@ -1,4 +1,4 @@
-// Finds policies and networks by the name in their config.
+// The registries of policies, networks and losses, which configs name.
 #ifndef DING_WORKER_POLICY_POLICY_REGISTRY_H_
 #define DING_WORKER_POLICY_POLICY_REGISTRY_H_
 
@@ -29,8 +29,9 @@ struct PolicyContext {
   // As in EnvSpec; create_policy() refuses components that the policy does not take.
   Shape reward_shape = {};
   std::string env = {};  // the name of the env, for errors
-  // Your own losses in place of the policy's losses; null: none. create_policy() makes the losses
-  // that the config names, if the policy learns, and refuses a loss that the policy does not keep.
+  // Your own losses, which replace the losses of the policy; null: none. If the policy learns,
+  // create_policy() makes the losses that the config names. It refuses a loss that the policy does
+  // not use.
   std::shared_ptr<LossFunction> loss = nullptr;
   std::shared_ptr<LossFunction> actor_loss = nullptr;
 };
@@ -42,10 +43,10 @@ inline ModuleRegistry<PolicyCreator>& PolicyRegistry() {
   return *registry;
 }
 
-// What a config has where it chooses a policy and sets nothing else: lines "path=value  # source",
-// where path and value are as in --set. Lines below "[discrete]" or "[continuous]" are only for
-// actions of that kind. worker/config/policy_defaults.h says when a line holds. A policy without an
-// entry has the defaults of the config's messages.
+// Default values of the config for a policy type: lines "path=value  # source", where path and
+// value are as in --set. Lines below "[discrete]" or "[continuous]" hold only for actions of that
+// kind. worker/config/policy_defaults.h says when a line holds. A policy without an entry has the
+// defaults of the config's messages.
 //
 // Example (beside the registration of the policy):
 //   DING_REGISTER(PolicyDefaultsRegistry(), "my_ppo", R"(
@@ -58,8 +59,8 @@ inline Registry<const char*>& PolicyDefaultsRegistry() {
   return *registry;
 }
 
-// Networks. The fields of `outputs` are the heads (output_spec()). Parameters are drawn from the
-// stream (seed, "policy/init").
+// Networks. Each field of `outputs` is a head of the network (output_spec()). Parameters are drawn
+// from the stream (seed, "policy/init").
 using NetworkCreator = Module<std::unique_ptr<Network>, NetworkConfig, const SpecPtr& /*input*/,
                               const SpecPtr& /*outputs*/, uint64_t /*seed*/>;
 inline ModuleRegistry<NetworkCreator>& NetworkRegistry() {
@@ -74,9 +75,12 @@ inline ModuleRegistry<LossFactory>& LossRegistry() {
   return *registry;
 }
 
-// kNotFound lists the linked names; kInvalidArgument lists all problems of the config and all
-// mismatches of spaces, or refuses a reward of several components for a policy that learns or
-// collects. Errors of a policy's maker begin with "policy type 'x': ".
+// Make a policy or a network from its config.
+//   kNotFound         no linked module has this type; the message lists the linked types
+//   kInvalidArgument  the config has problems, or spaces do not fit; the message lists all of them.
+//                     Also if the env has a reward of several components, which the policy does not
+//                     take
+// Errors of the factory of a policy begin with "policy type 'x': ".
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context);
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

@@ -63,13 +63,13 @@ class FieldSchedules {
  public:
   struct Phase {
     std::shared_ptr<const ISchedule> schedule;
-    double begin = 0;  // steps before it
-    double steps = 0;
+    double begin = 0;  // steps of the run before the phase
+    double steps = 0;  // length of the phase
   };
   // A field that changes: one phase after the other, then the last value of the last phase.
   struct Field {
-    std::string setting;        // carries its value
-    bool collects = false;      // whether the setting is one of the collect mode
+    std::string setting;        // the setting that carries its value
+    bool collects = false;      // whether it is a setting of the collect mode
     bool by_env_steps = true;   // else by learner steps
     std::vector<Phase> phases;  // at least one
   };

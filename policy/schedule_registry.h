@@ -1,4 +1,4 @@
-// Finds schedules by the name in their config: how a field of a policy changes in a run.
+// The registry of schedules: how a field of a policy changes during a run.
 //
 // A schedule goes from `start` to `end` within `steps` steps; x is the number of steps since it
 // began.
@@ -9,10 +9,10 @@
 //   exponential  start (end / start)^(x / steps); both are above 0
 //   step         start while x is below steps, then end
 //   constant     start
-//   warm_up      as linear, from 0 to the value of the field, unless the config says otherwise
+//   warm_up      as linear; by default from 0 to the value of the field
 //
-// These are linked with the registry. Values depend on x only, so that a resumed run needs no state
-// of a schedule.
+// These types are linked with the registry. Values depend only on x, so a resumed run needs no
+// state of a schedule.
 //
 // Example of your own schedule, `policy { schedule { field: "learning_rate" type: "square_root"
 // steps: 100000 } }`:
@@ -61,13 +61,13 @@ using ScheduleFactory =
     Module<std::unique_ptr<ISchedule>, FieldScheduleConfig, const ScheduleRange&>;
 ModuleRegistry<ScheduleFactory>& ScheduleRegistry();
 
-// The first and the last value that `config` leaves open.
+// The values from which RangeOf() takes the defaults of `start` and `end`.
 struct ScheduleDefaults {
   double field = 0;     // the value of the field in the config
   double previous = 0;  // the last value of the previous schedule; `field` if there is none
 };
 
-// Returns the range of `config`, in which type "warm_up" has other defaults than the other types.
+// Returns the range of `config`. Type "warm_up" has other defaults than the other types.
 //   kInvalidArgument  a number is not finite, or `steps` is not set or not above 0
 absl::StatusOr<ScheduleRange> RangeOf(const FieldScheduleConfig& config,
                                       const ScheduleDefaults& defaults);

@@ -14,7 +14,7 @@
 namespace ding {
 
 struct A2cOptions {
-  ActorCriticPolicyOptions policy;  // `name` is not read, and of `update` only the coefficients
+  ActorCriticPolicyOptions policy;  // `name` is unused; of `update`, only the coefficients are used
   bool normalize_adv = false;
 };
 

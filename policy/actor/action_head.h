@@ -1,21 +1,25 @@
 // The last step of an actor: it turns the outputs of the network into actions. A description names
 // the head by type:
 //
-//   type           outputs        best action                      sampled action
-//   "q"            "q" [A]        the highest value                random with the probability of exploration,
-//                                                                  else the best
-//   "q_distribution"  "q" [A], the means of distributions of returns    likewise
-//   "categorical"  "logit" [W]    the highest logit per element    by softmax
-//   "normal"       "mean" [n]     the mean, scaled to the bounds   mean + exp(log_std) * noise, likewise
-//   "squashed_normal"  "mean" [n]  tanh(mean), likewise            tanh(mean + exp(log_std) * noise), likewise
-//   "tanh"         "mean" [n]     tanh(mean), likewise             the best one
-//   "tanh_normal"  "mean" [n],    tanh(mean), likewise             tanh(mean + exp(log_std) * noise), likewise, with
-//                  "log_std" [n]                                   log_std clipped to [-20, 2]
+//   type               outputs          best action                  sampled action
+//   "q"                "q" [A]          the highest value            random with the probability of exploration,
+//                                                                    else the best
+//   "q_distribution"   "q" [A], means   the highest mean             as "q"
+//                      of returns
+//   "categorical"      "logit" [W]      highest logit per element    by softmax
+//   "normal"           "mean" [n]       mean                         mean + exp(log_std) * noise
+//   "squashed_normal"  "mean" [n]       tanh(mean)                   tanh(mean + exp(log_std) * noise)
+//   "tanh"             "mean" [n]       tanh(mean)                   tanh(mean)
+//   "tanh_normal"      "mean" [n],      tanh(mean)                   tanh(mean + exp(log_std) * noise)
+//                      "log_std" [n]
 //
-// In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output. To add a
-// type, add a class to action_head.cc and a line to its table. For the same stream of random
-// numbers, the first five types draw the same samples as the policies' collect mode. Only IQN
-// differs: it collects at random fractions, not at the middles of equal parts of [0, 1].
+// The actions of the last four types are then scaled to the bounds ("normal": clipped to [-1, 1]
+// before). In "normal" and "squashed_normal", log_std is a parameter of the policy, not an output;
+// in "tanh_normal" it is clipped to [-20, 2]. For the same stream of random numbers, the first five
+// types draw the same samples as the collect mode of the policy, except for IQN: its collect mode
+// uses random quantile fractions, the head uses the midpoints of equal parts of [0, 1].
+//
+// To add a type, add a class to action_head.cc and a line to its table.
 //
 // Ownership: owns its parameters and working memory, which grows with the largest batch.
 // Threads:   thread-compatible.
@@ -43,11 +47,11 @@ class ActionHead {
 
   // Returns the outputs of the network that the head reads.
   virtual std::vector<FieldSpec> outputs() const = 0;
-  // Reads the head's own parameters, if it has any, from the scope "model".
+  // Loads the parameters of the head, if it has any, from the scope "model".
   virtual absl::Status Load(StateReader* /*model*/) { return absl::OkStatus(); }
 
   // Writes the best action of each row of `outputs` [B, ...] to rows [0, B) of `action`. `mask` [B,
-  // W] are the legal categories; empty: all.
+  // W] has 1 for legal categories; empty: all are legal.
   //   kInvalidArgument  a row of the mask has no legal action
   //   kInternal         NaN or infinity in `outputs`; names the row
   virtual absl::Status Best(const ColumnsView& outputs, absl::Span<const uint8_t> mask,
@@ -58,8 +62,9 @@ class ActionHead {
                               double exploration, Rng* rng, const MutableColumnsView& action) = 0;
 };
 
+// Makes the head of this type for an action space.
 //   kInvalidArgument  the action space does not fit the head
-//   kUnimplemented    no head has this type; lists the existing types
+//   kUnimplemented    there is no head of this type; the message lists the types
 absl::StatusOr<std::unique_ptr<ActionHead>> MakeActionHead(absl::string_view type,
                                                            const SpecPtr& action);
 

@@ -1,14 +1,16 @@
-// Turns observations into actions with the policy of a checkpoint, for programs that only act: no
-// protobuf, gRPC or torch, no config and no env. It runs networks "mlp", "rnn", "torch_mlp",
-// "torch_cnn" and "torch_rnn" of all policies that have described themselves
+// Turns observations into actions with the policy of a checkpoint, for programs that only act:
+// without protobuf, gRPC, torch, config and env. It runs the networks "mlp", "rnn", "torch_mlp",
+// "torch_cnn" and "torch_rnn" of all policies whose checkpoint has an actor description
 // (policy/actor/describe_actor.h). See docs/how_to/deploy.md.
 //
-// The actor normalizes observations if the training did. It reads a mask from the field
+// The actor normalizes observations if the training did. It reads an action mask from the field
+// "obs/action_mask", and takes only legal actions. If the policy is recurrent, the actor keeps a
+// state for each id.
 // "obs/action_mask", and takes only legal actions. For a recurrent policy it keeps a state for each
 // id.
 //
-// The outputs for a row have the same bytes in every batch, and the same bytes as the outputs of
-// Mlp and Rnn on the same type of CPU.
+// The outputs for a row do not depend on the batch: their bytes are always the same, and equal to
+// those of Mlp and Rnn on the same type of CPU.
 //
 // Ownership: owns the model; results are valid until the next call.
 // Threads:   thread-compatible: one actor for each thread.
@@ -68,21 +70,21 @@ class Actor {
   const SpecPtr& action() const { return model_.action; }
   const ActorModel& model() const { return model_; }
 
-  // Begins new episodes for these ids, or for all ids if `ids` is empty. Policies without memory do
-  // not need this call.
+  // Begins new episodes for these ids, or for all ids if `ids` is empty. Only recurrent policies
+  // need this call.
   void Begin(absl::Span<const int> ids = {});
 
   // Returns the recurrent states of these episodes [ids, model().state_size()], so that another
-  // actor can continue them; empty without memory. An id that has not acted has a state of 0.
-  // SetStates() returns kInvalidArgument for states of another size or that are not finite, and for
-  // ids that Act() refuses.
+  // actor can continue them; empty if the policy is not recurrent. An id that has not acted has the
+  // state 0. SetStates() returns kInvalidArgument if a state has another size or is not finite, and
+  // for ids that Act() refuses.
   absl::Span<const float> States(absl::Span<const int> ids);
   absl::Status SetStates(absl::Span<const int> ids, absl::Span<const float> states);
 
   // Chooses an action for each row of `obs` [B, ...] (observation()) and returns them [B, ...]
-  // (action()). Row i belongs to the episode `ids[i]`, which is at least 0 and occurs once; without
-  // ids, row i belongs to episode i. With memory, ids are below 2^20, because there is memory for
-  // all ids up to the highest one.
+  // (action()). Row i belongs to the episode `ids[i]`; ids are at least 0, and each occurs once.
+  // Without ids, row i belongs to episode i. If the policy is recurrent, ids must be below 2^20,
+  // because the actor allocates the states of all ids up to the highest one.
   //   kInvalidArgument  `obs` has other fields than observation(), an id is out of range, or a row
   //                     has no legal action
   //   kInternal         an output of the network is not finite; no state has changed

@@ -1,26 +1,21 @@
-// What the manifest of a checkpoint says about its policy, so that an actor needs neither protobuf
-// nor the training program: which network the component "model" holds, below which name, and how
-// the network's outputs become actions. The manifest's field "actor" holds this description as
-// JSON:
+// The description of a policy in the manifest of a checkpoint. With it, an actor needs neither
+// protobuf nor the training program. It says which network the component "model" contains, under
+// which name, and how the outputs of the network become actions. It is JSON in the field "actor" of
+// the manifest:
 //
 //   {"version":1,"policy":"ppo","parameters":"model/actor",
 //    "network":{"encoder_hidden_size":[64,64],"activation":"tanh","head_hidden_size":0,"head_layer_num":0,
 //               "dueling":false,
-//               "conv":[{"channels":16,"kernel":3,"stride":1,"padding":0}],      only with
-//                                                                                convolutions
-//               "recurrent":{"cell":"lstm","hidden_size":64}},                   only with memory
+//               "conv":[{"channels":16,"kernel":3,"stride":1,"padding":0}],    only with convolutions
+//               "recurrent":{"cell":"lstm","hidden_size":64}},                 only if recurrent
 //    "head":"categorical",
-//    "unused_outputs":["value"],                      heads of the network that acting does not
-//                                                     need
-//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},          of heads of Q
-//                                                                                values only
-//    "distribution":{"kind":"atoms","size":51,"v_min":-10,"v_max":10},           of head
-//                                                                                "q_distribution"
-//                                                                                only
-//    "obs_clip":10}                                   only with normalized observations
+//    "unused_outputs":["value"],                                    heads that acting does not need
+//    "exploration":{"type":"exp","start":0.95,"end":0.1,"decay":10000},        only of heads of Q values
+//    "distribution":{"kind":"atoms","size":51,"v_min":-10,"v_max":10},         only of "q_distribution"
+//    "obs_clip":10}                                                 only with normalized observations
 //
-// A policy that an actor cannot play has {"version":1,"problem":"..."} instead. A reader ignores
-// members that it does not know; a change that a reader must know has another version number.
+// The description of a policy that an actor cannot run is {"version":1,"problem":"..."}. Readers
+// ignore members that they do not know. A change that readers must not ignore gets a new version.
 //
 // Threads: plain data and pure functions.
 #ifndef DING_WORKER_POLICY_ACTOR_ACTOR_DESCRIPTION_H_
@@ -61,7 +56,7 @@ struct ActorDescription {
     RnnCell cell = RnnCell::kLstm;
     int64_t hidden_size = 0;
   };
-  // How Q values follow from the outputs of the network: each Q value is the mean of a distribution
+  // How Q values follow from the outputs of the network. Each Q value is the mean of a distribution
   // of returns.
   struct Distribution {
     enum class Kind {
@@ -74,14 +69,13 @@ struct ActorDescription {
     double v_min = 0;     // of kAtoms
     double v_max = 0;     // of kAtoms; above v_min
     int64_t cosines = 0;  // of kFractions: features of a fraction
-    bool noisy =
-        false;  // whether the layers of the head have deviations, which the best action ignores
+    bool noisy = false;   // whether the head has noisy layers; the best action uses their means
   };
-  std::string policy;             // type of the policy, for people
+  std::string policy;             // type of the policy, for messages
   std::string parameters;         // scope of the network's parameters, "model" or "model/actor"
   std::vector<ConvOptions> conv;  // none: the network has no convolutions
-  MlpOptions mlp;                 // layers before and behind the recurrent one
-  std::optional<Recurrent> recurrent;  // unset: without memory
+  MlpOptions mlp;                 // layers before and after the recurrent one
+  std::optional<Recurrent> recurrent;  // not set: not recurrent
   std::string head;
   std::vector<std::string> unused_outputs;
   std::optional<Distribution> distribution;  // of head "q_distribution"
@@ -94,11 +88,12 @@ struct ActorDescription {
 };
 
 std::string ActorDescriptionToJson(const ActorDescription& description);
-// Returns the description of a policy that no actor can play; `problem` says why.
+// Returns the description of a policy that no actor can run; `problem` says why.
 std::string ActorProblemToJson(absl::string_view problem);
 
-//   kFailedPrecondition  the description has another version, or its policy cannot be played
-//   kInvalidArgument     says which part of the text does not have the form above
+// Parses a description.
+//   kFailedPrecondition  it has another version, or no actor can run its policy
+//   kInvalidArgument     it does not have the form above; the message says which part
 absl::StatusOr<ActorDescription> ActorDescriptionFromJson(absl::string_view text);
 
 }  // namespace ding

@@ -26,8 +26,8 @@ using ActorDescriber =
 Registry<ActorDescriber>& ActorDescriberRegistry();
 
 // Describes the actor of a policy of this config with this action space.
-//   kUnimplemented  no actor can play it: the policy has no describer, or the type of its network
-//                   is a user's own
+//   kUnimplemented  no actor can run it: the policy has no describer, or the type of its network is
+//                   not in this repository
 absl::StatusOr<ActorDescription> DescribeActor(const PolicyConfig& config, const Spec& action);
 
 // Sets the network of `description`. kUnimplemented if actors cannot compute this type of network;

@@ -11,8 +11,9 @@
 // Each network may be recurrent (policy/network.h). The caller keeps the recurrent states: rows of
 // state_size() floats, first the floats of the actor, then the floats of the critic.
 //
-// Only UpdateStatistics() and return_statistics() change the statistics. They are part of the
-// model, so that a process that loads the model normalizes observations as in training.
+// Only UpdateStatistics(), UpdateInputStatistics() and return_statistics() change the statistics.
+// They are part of the model, so that a process that loads the model normalizes observations as in
+// training.
 //
 // Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
 // "actor_critic/<parameter>"), "distribution/log_std" if actions are continuous,
@@ -46,8 +47,8 @@
 
 namespace ding {
 
-// A network of an ActorCritic with its part of the recurrent states. In a row, the states of all
-// networks lie one after the other, so that they are a single column:
+// A network of an ActorCritic, and its part of the recurrent states. In a row of states, the parts
+// of all networks are side by side, so that the states are a single column:
 //
 //     rows [B]   | state of the actor | state of the critic |        a network without memory has no part
 //
@@ -98,8 +99,8 @@ class ActorCritic {
 
   // The scope of return_statistics() in a saved model.
   static std::string ReturnStatisticsScope();
-  // The scope of the actor's parameters in a saved model; `shared`: the actor has the value head,
-  // too.
+  // The scope of the actor's parameters in a saved model. `shared`: the actor also has the value
+  // head.
   static std::string ParametersOf(bool shared);
 
   // `actor` and `critic` read WithoutActionMask(observation). The actor has the output field
@@ -128,12 +129,12 @@ class ActorCritic {
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
   // Returns the head outputs of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // Writes V(obs) to `value`; a value is not finite if its row of `obs` is not. As in Act(),
+  // Writes V(obs) to `value`. A value is not finite if its row of `obs` is not. As in Act(),
   // `states` advance by one step, but only the parts on which V depends.
   absl::Status Values(const ColumnsView& obs, absl::Span<float> value,
                       absl::Span<float> states = {});
 
-  // Normalizes in place the inputs, which are the first fields of `rows` except the mask.
+  // Normalizes the inputs in place. They are the first fields of `rows`, without the mask.
   void NormalizeInputs(const MutableColumnsView& rows);
   // Adds the rows of `obs`, which must be finite and not yet normalized, to the statistics.
   void UpdateStatistics(const ColumnsView& obs);

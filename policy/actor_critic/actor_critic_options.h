@@ -27,18 +27,18 @@ struct ActorCriticUpdate {
       const ActorCriticLossInput&, const ActorCriticLossOptions&, const ActorCriticLossGradient&)>;
   Loss loss;
   ActorCriticLossOptions loss_options;
-  std::shared_ptr<LossFunction> own_loss;  // replaces `loss`, which still reports; null: none
+  std::shared_ptr<LossFunction> own_loss;  // replaces `loss`, which only reports; null: none
   int64_t epochs = 1;                      // at least 1
   // The number of samples in a minibatch: rows, or sequences of unroll_len rows. The last minibatch
   // of an epoch may have fewer samples; 0: all samples.
   int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
-  double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
-  // Not set: the entropy weight is loss_options.entropy_coef. Otherwise it begins at that value, in
-  // [kLeastEntropyWeight, kMostEntropyWeight], and after each minibatch its logarithm moves by
-  // entropy_weight_rate (target_entropy - entropy): gradient descent on the dual of the constraint
-  // that the entropy is target_entropy (Haarnoja et al. 2018b, "Soft actor-critic algorithms and
-  // applications", eq. 17, for the temperature).
+  double max_kl = 0;  // a learn call ends before a minibatch of larger KL divergence; 0: no limit
+  // Not set: the entropy weight is loss_options.entropy_coef. Set: the weight begins at that value,
+  // in [kLeastEntropyWeight, kMostEntropyWeight], and adapts so that the entropy becomes
+  // target_entropy. After each minibatch its logarithm moves by entropy_weight_rate (target_entropy
+  // - entropy). This is gradient descent on the dual of the constraint (Haarnoja et al. 2018b,
+  // "Soft actor-critic algorithms and applications", eq. 17, for the temperature).
   std::optional<double> target_entropy;
   double entropy_weight_rate = 0.01;  // above 0
 };

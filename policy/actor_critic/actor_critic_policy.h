@@ -19,10 +19,10 @@
 //            [N * T] of T rows (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change
 //   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random
-//            order. Rows of padding do not count
+//            order. Padding is ignored
 //   command  gives the learn mode the settings "lr", "entropy_weight", "clip_ratio" and
-//            "target_entropy" if they change. They are functions of the progress of the run, so
-//            that a resumed run needs no state for them
+//            "target_entropy" if they change. They depend only on the progress of the run, so a
+//            resumed run needs no state for them
 //
 // Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env,
 // which Reset() makes 0. The output of the collect mode then has "rnn_state" [S], the state before

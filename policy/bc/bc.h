@@ -5,8 +5,8 @@
 //            loss is ActionDistribution::ImitationLoss(): cross-entropy over the legal categories,
 //            or squared error of boxes in units of half their range
 //   eval     takes the most probable action
-//   collect  samples. It draws a box action around the mean with the deviation of the options,
-//            which is not learned, and writes the further output "raw_action"
+//   collect  samples. A box action is normal around the mean, with the fixed deviation of the
+//            options; the output then also has "raw_action"
 //   command  gives no settings
 //
 // Observations are normalized by the statistics of the rows of earlier batches; a batch is added to

@@ -45,10 +45,10 @@ struct ContinuousOptions {
   uint64_t seed = 0;  // streams: "policy/collect", "policy/learn"
   AdamOptions actor_adam;
   AdamOptions critic_adam;
-  double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
+  double grad_clip_norm = 0;  // maximal norm, for the actor and for the critics; 0: not clipped
   double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
-  // The number of training iterations between two steps of the actor, and between two moves of the
-  // targets; at least 1.
+  // The periods of the steps of the actor, and of the updates of the targets, in training
+  // iterations; at least 1.
   int64_t actor_update_freq = 1;
   int64_t target_delay = 1;
   int learn_threads = 1;  // MakeLearnTeam()
@@ -56,8 +56,8 @@ struct ContinuousOptions {
   // settings that the algorithm adds.
   FieldSchedules schedules;
   CriticLoss critic_loss = ComputeCriticLoss;
-  std::optional<double>
-      obs_clip;  // bound of normalized observations; not set: observations are not normalized
+  // The bound of normalized observations; not set: observations are not normalized.
+  std::optional<double> obs_clip;
   // Your own losses of the critics and of the actor (SAC, TD3 and DDPG only); null: the algorithm's
   // losses.
   std::shared_ptr<LossFunction> own_loss;
@@ -77,8 +77,8 @@ class Exploration {
   // Reads the settings of a collect call, before Explore(). kInvalidArgument if one is out of
   // range.
   virtual absl::Status ReadSettings(const NamedValues& /*settings*/) { return absl::OkStatus(); }
-  // `outputs` are the outputs of the actor's network. Writes an action in [-1, 1] for each of their
-  // rows to `action` [B, n].
+  // Writes an action in [-1, 1] to `action` [B, n] for each row of `outputs`, the outputs of the
+  // actor's network.
   virtual void Explore(const ColumnsView& outputs, Rng* rng, absl::Span<float> action) = 0;
 };
 

@@ -1,5 +1,5 @@
 // The actors of off-policy algorithms with continuous actions, and the squashed normal distribution
-// that actions may have.
+// of the actions of SAC.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_ACTOR_H_
@@ -65,8 +65,8 @@ class ContinuousActor {
   // the normalized rows in `memory`, which has the spec of the observation.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs, ScratchColumns* memory) const;
 
-  // Computes the outputs for Inputs() [B, ...]; valid until the next call. Forward() also keeps
-  // what Network::Backward() needs.
+  // Compute the outputs for `obs` [B, ...], as Inputs() returns it; valid until the next call.
+  // Forward() also keeps what Network::Backward() needs.
   //   kInternal  an output is not finite; names the row
   absl::StatusOr<ColumnsView> Infer(const ColumnsView& obs);
   absl::StatusOr<ColumnsView> Forward(const ColumnsView& obs);
@@ -106,7 +106,7 @@ void SquashMeanBackward(absl::Span<const float> action, absl::Span<const float> 
 //   a = tanh(u)
 //   log_prob = sum over elements of -noise^2 / 2 - log std - log(2 pi) / 2 - log(1 - a^2)
 //
-// With G = d loss / d a and L = d loss / d log_prob, where the noise is constant:
+// With G = d loss / d a and L = d loss / d log_prob, for constant noise:
 //   d loss / d u       = G (1 - a^2) + 2 L a
 //   d loss / d mean    = d loss / d u
 //   d loss / d log_std = d loss / d u std noise - L        0 where log_std is clipped

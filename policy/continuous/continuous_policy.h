@@ -1,5 +1,5 @@
-// The common parts of off-policy algorithms with continuous actions: the noise that they draw while
-// learning, the learn mode, and the policy.
+// The common parts of off-policy algorithms with continuous actions: the random numbers of a
+// learner, the learn mode, and the policy.
 #ifndef DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 #define DING_WORKER_POLICY_CONTINUOUS_CONTINUOUS_POLICY_H_
 
@@ -82,9 +82,9 @@ class RowNoise {
 // gradient before clipping; and |td error|, averaged over the critics, as priorities if these are
 // configured. A subclass may add scalars.
 //
-// The optional settings kActorRate and kCriticRate are the learning rates from then on; a subclass
-// may read more settings. A group of learners steps by the mean of their rates, which may differ
-// for a moment.
+// The optional settings kActorRate and kCriticRate change the learning rates from then on; a
+// subclass may read more settings. The learners of a group step by the mean of their rates, because
+// these may differ for a moment.
 //
 // Saved: model "model/actor/<parameter>"; train state "critic/<parameter>",
 // "target_critic/<parameter>", "critic_optimizer/...", "actor_optimizer/...", "train_iter",
@@ -137,10 +137,11 @@ class ContinuousLearnMode : public GradientLearnMode {
                                                        absl::Span<const float> noise,
                                                        NamedValues* scalars) = 0;
 
-  // Computes the actor loss of the options, which replaces the algorithm's loss: writes d_q() of
-  // the first `num_critics`, and the gradients of `more`, the outputs beside q and `action`.
-  // `action` [B, n] is the action that the actor takes now. AddOwnActionGradient() then adds
-  // d loss / d action to the gradient that has come through the critics.
+  // For an actor loss of your own (ContinuousOptions::own_actor_loss), which replaces the
+  // algorithm's loss. ComputeOwnActorLoss() writes d_q() of the first `num_critics` critics and the
+  // gradients of the further outputs `more`. `action` [B, n] is the action that the actor takes
+  // now. After the pass back through the critics, AddOwnActionGradient() adds the direct gradient
+  // of the loss by the action.
   bool has_own_actor_loss() const { return options_.own_actor_loss != nullptr; }
   absl::StatusOr<double> ComputeOwnActorLoss(int num_critics, absl::Span<const float> action,
                                              std::vector<LossOutput> more = {},
@@ -158,7 +159,7 @@ class ContinuousLearnMode : public GradientLearnMode {
   ContinuousActor& actor() { return actor_; }
   CriticEnsemble& critics() { return *critics_; }
   CriticEnsemble& targets() { return *targets_; }
-  // For further networks of a subclass; may be null.
+  // The threads for further networks of a subclass; may be null.
   ThreadTeam* team() { return team_.get(); }
   // The actions of the batch in [-1, 1], row-major.
   absl::Span<const float> unit_actions() const { return action_; }
@@ -174,8 +175,8 @@ class ContinuousLearnMode : public GradientLearnMode {
   absl::StatusOr<double> ComputeOwnCriticLoss(const TransitionView& batch);
   // The columns that critics and actor have in common.
   LossInput OwnLossInput(int num_critics) const;
-  // Draws the masks of dropout for the next passes of these rows through `critics`, and for no
-  // other pass of the iteration (`use`).
+  // Draws dropout masks for the next passes of these rows through `critics`. `use` tells the passes
+  // of an iteration apart, so that each has its own masks.
   void DrawDropout(uint32_t use, int64_t rows, CriticEnsemble* critics);
   // Computes actor_means() of the group; `batch` may be an error.
   absl::Status AverageActorMeans(const absl::StatusOr<TransitionView>& batch, int64_t rows);

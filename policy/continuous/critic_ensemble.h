@@ -33,8 +33,8 @@
 
 namespace ding {
 
-// Checks that critics of `num_parameters` parameters, their targets, gradients and optimizer fit in
-// `memory_bytes`.
+// Checks that critics with `num_parameters` parameters in all, their targets, gradients and
+// optimizer fit in `memory_bytes`.
 //   kResourceExhausted  they do not fit
 absl::Status CheckFitsInMemory(int64_t num_parameters, int64_t memory_bytes);
 
@@ -56,9 +56,9 @@ class CriticEnsemble {
   Network& network() { return *network_; }
   const Network& network() const { return *network_; }
 
-  // Whether its hidden layers have dropout. The keys give the masks of the next passes, and must
-  // stay unchanged until the last of these passes (Mlp::set_dropout_keys()). Without keys nothing
-  // is dropped.
+  // Whether the hidden layers have dropout. The keys determine the masks of the next passes, and
+  // must stay unchanged until the last of these passes (Mlp::set_dropout_keys()). Without keys
+  // nothing is dropped.
   bool has_dropout() const { return first_structure_.options.dropout > 0; }
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) {
     network_->set_dropout_keys(row_keys);
@@ -71,8 +71,8 @@ class CriticEnsemble {
     first_->set_thread_team(team);
   }
 
-  // Compute q() for rows; Forward() also keeps what a Backward needs, and its arguments must not
-  // change until then.
+  // Compute q() for the rows of `obs` and `action`. Forward() also keeps what the backward passes
+  // need; its arguments must not change until then.
   absl::Status Infer(const ColumnsView& obs, absl::Span<const float> action);
   absl::Status Forward(const ColumnsView& obs, absl::Span<const float> action);
   const CriticColumns& q() const { return q_; }

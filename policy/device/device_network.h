@@ -1,14 +1,15 @@
-// Networks whose parameters live in the memory of a device (a GPU), which also takes the steps of
-// Adam and moves target networks: an update then copies neither parameters nor gradients.
+// A network whose parameters and gradients are in the memory of a device (a GPU). Adam and the
+// updates of target networks also run on the device, so that training copies neither parameters nor
+// gradients to the host.
 //
 //     host                                                 device
 //     parameters()  ◄─ copied when read, back if changed ─►  parameters ◄─ Adam, target update
 //     gradients()   ◄─ copied when read, back if changed ─►  gradients  ◄─ Backward()
 //
-// The spans of parameters() and gradients() keep their addresses, but show the values at the time
-// of that call. What is written to them counts from the next pass or step on; so get them anew
-// after each pass and each step. Values that the device no longer gives, because it is lost, are
-// NaN, which SaveParameters() refuses.
+// The spans of parameters() and gradients() are copies on the host. Their addresses stay the same,
+// but their values are those at the time of the call. So call these functions again after each pass
+// and each step. The next pass or step uses what was written to the spans. If the device is lost,
+// the values are NaN, which SaveParameters() refuses.
 //
 // Threads: thread-compatible, as Network.
 #ifndef DING_WORKER_POLICY_DEVICE_DEVICE_NETWORK_H_
@@ -29,25 +30,26 @@ class DeviceNetwork {
  public:
   virtual ~DeviceNetwork() = default;
 
-  // Whether the parameters live on a device; if not, the rest of this class must not be called.
+  // Whether the parameters are on a device. If not, do not call the other functions.
   virtual bool on_device() const = 0;
 
-  // Returns the moments of Adam for this network, which must outlive them.
+  // Returns the moments of Adam, on the device, for this network. The network must outlive them.
   virtual absl::StatusOr<std::unique_ptr<DeviceAdam>> MakeAdam() = 0;
   // Waits for the device and returns the Euclidean norm of the gradient.
   virtual absl::StatusOr<double> GradientNorm() = 0;
-  // parameters = (1 - theta) parameters + theta * those of `online`. Returns whether `online` is on
-  // the same device; if not, nothing is done. An error of the device comes from the next pass.
+  // Sets parameters = (1 - theta) parameters + theta (parameters of `online`). Returns false, and
+  // does nothing, if `online` is not on the same device. The next pass returns an error of the
+  // device.
   virtual bool Approach(Network* online, float theta) = 0;
 };
 
-// Returns `network` as a network on a device, or null if its parameters are on the host.
+// Returns `network` as a DeviceNetwork, or null if its parameters are on the host.
 inline DeviceNetwork* AsDevice(Network* network) {
   auto* const device = dynamic_cast<DeviceNetwork*>(network);
   return device != nullptr && device->on_device() ? device : nullptr;
 }
 
-// UpdateTarget() for networks, on their device if they have one.
+// Updates a target network (policy/optimizer.h), on the device if both networks are there.
 void UpdateTarget(const TargetUpdate& update, int64_t train_iter, Network* online, Network* target);
 
 }  // namespace ding

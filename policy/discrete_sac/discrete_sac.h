@@ -21,9 +21,9 @@
 // alpha, entropy, and every 10th time grad_norm (the norm of the critics' gradient before
 // clipping); and |td error|, averaged over the critics, as priorities if these are configured.
 //
-// The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy are the learning
-// rates and the target from then on. A group of learners steps by the mean of their rates, which
-// may differ for a moment.
+// The optional settings kActorRate, kCriticRate, kAlphaRate and kTargetEntropy change the learning
+// rates and the target from then on. The learners of a group step by the mean of their rates,
+// because these may differ for a moment.
 //
 // Saved: model "model/actor/<parameter>"; train state "critic/q<k>/<parameter>",
 // "target_critic/q<k>/<parameter>", "critic_optimizer/q<k>/...", "actor_optimizer/...",
@@ -60,11 +60,10 @@ struct DiscreteSacOptions {
   uint64_t seed = 0;  // the collect mode uses the stream (seed, "policy/collect")
   AdamOptions actor_adam;
   AdamOptions critic_adam;
-  double grad_clip_norm = 0;  // of the actor's and of the critics' gradient each; 0: not clipped
-  double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
-  double alpha = 1;                    // the temperature, or its initial value; above 0
-  bool learn_alpha =
-      true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
+  double grad_clip_norm = 0;  // maximal norm, for the actor and for the critics; 0: not clipped
+  double target_update_theta = 0.005;    // the targets move by this fraction, in (0, 1]
+  double alpha = 1;                      // the temperature, or its initial value; above 0
+  bool learn_alpha = true;               // adapts alpha so that the entropy becomes target_entropy
   AdamOptions alpha_adam;                // for log alpha
   std::optional<double> target_entropy;  // in [0, log A]; not set: the default
   // The schedules change the settings of policy/policy_modes.h.

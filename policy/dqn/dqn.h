@@ -18,8 +18,8 @@
 //
 // A learning iteration reports the scalars cur_lr, total_loss, q_value (the mean over the batch for
 // the actions taken), target_q_value (the mean bootstrap value, before the discount), td_error (the
-// mean of |td error|), every 10th time grad_norm (before clipping), the td errors as the histogram
-// td_error, and |td error| as priorities if these are configured.
+// mean of |td error|) and, every 10th time, grad_norm (before clipping). It also reports the td
+// errors as the histogram td_error, and |td error| as priorities if these are configured.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
 // "train_iter", and of a random network "noise_seed"; collect state "rng".
@@ -45,7 +45,7 @@ namespace ding {
 
 // The parts that turn DQN into another algorithm, such as "c51" (policy/distributional).
 struct DqnVariant {
-  std::string algorithm = "dqn";          // how messages name it
+  std::string algorithm = "dqn";          // its name in messages
   std::unique_ptr<QHead> head = nullptr;  // null: ValueHead(options.loss)
 };
 

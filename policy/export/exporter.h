@@ -7,10 +7,10 @@
 //
 // All formats have the same inputs and outputs, for B rows (C: one row):
 //
-//   inputs   each field of the observation by its name, not normalized; "state" [B, S] with memory,
-//            0 at the beginning of an episode
-//   outputs  "action" [B, ...], the best one; the outputs of the network: "q", "logit" or "mean";
-//            "next_state" [B, S] with memory
+//   inputs   each field of the observation by its name, not normalized; if recurrent also "state"
+//            [B, S], 0 at the beginning of an episode
+//   outputs  "action" [B, ...], the best one; the outputs of the network ("q", "logit" or "mean");
+//            if recurrent also "next_state" [B, S]
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_EXPORT_EXPORTER_H_
@@ -46,12 +46,13 @@ struct BoxBounds {
 };
 BoxBounds BoundsOf(const FieldSpec& action);
 
-//   kUnimplemented  the format cannot hold a layer or the head of the model: names it
+// Converts a model to files.
+//   kUnimplemented  the format does not support a layer or the head of the model; names it
 using Exporter = std::function<absl::StatusOr<std::vector<ExportedFile>>(const ActorModel&)>;
 Registry<Exporter>& ExporterRegistry();
 
-// Returns the content of golden.json, by which an export is checked: 16 rows of random inputs, and
-// the actor's outputs for them.
+// Returns the content of golden.json, which serves to check an export: 16 rows of random inputs,
+// and the actor's outputs for them.
 //   {"inputs": {name: {"shape": [16, ...], "data": [...]}, ...}, "outputs": {...}}
 absl::StatusOr<std::string> MakeGolden(Actor* actor);
 

@@ -1,15 +1,16 @@
-// IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or
-// of collectors that lag behind. V-trace (data/returns.h) corrects for the older policy that has
-// acted.
+// IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of rows that an older
+// policy has collected, from a replay buffer or from collectors that lag behind. V-trace
+// (data/returns.h) corrects for the difference of the policies.
 //
 //   collect  samples actions. The output has "action" (and "raw_action" if it is continuous) and
 //            "log_prob". It is not on-policy: the rows go to a replay buffer of sequences
 //   eval     takes the most probable action
 //   learn    takes one optimizer step on B sequences of T rows, by the loss of
-//            policy/loss/actor_critic_loss.h. The current networks give the values and ratios;
-//            V(next_obs) is computed only at ends. Columns (data/sample_columns.h): obs, action,
-//            reward, discount, next_obs and "log_prob"; "mask" and "is_first" are read where they
-//            exist; "n_step" must be 1, "burn_in" 0, and there must be no "weight"
+//            policy/loss/actor_critic_loss.h. The current networks compute the values and ratios.
+//            V(next_obs) is computed only at the ends of episodes and sequences. Columns
+//            (data/sample_columns.h): obs, action, reward, discount, next_obs and "log_prob".
+//            "mask" and "is_first" are read if they exist. "n_step" must be 1, "burn_in" 0, and
+//            there must be no "weight"
 //   command  gives the settings "lr" and "entropy_weight", as in PPO and A2C
 //            (actor_critic_policy.h)
 //
@@ -51,8 +52,8 @@ struct ImpalaOptions {
   // "discount". `gae_lambda` is the lambda of V-trace. Of `update` only the coefficients of value
   // and entropy are read.
   ActorCriticPolicyOptions policy;
-  double rho_bar = 1;   // above 0
-  double c_bar = 1;     // above 0
+  double rho_bar = 1;   // clips the ratios of the targets (data/returns.h), above 0
+  double c_bar = 1;     // clips the traces, above 0
   bool v_trace = true;  // false: all ratios count as 1
 };
 

@@ -1,20 +1,21 @@
 // Implicit Q-learning (Kostrikov et al. 2021, "Offline reinforcement learning with implicit
-// Q-learning"): learns from recorded episodes, and never evaluates an action that the episodes do
-// not have.
+// Q-learning"): learns from recorded episodes, and evaluates only actions that are in these
+// episodes.
 //
 //     obs ──────────► state value V ◄── expectile of min Q_target(obs, action of the data)
 //     next_obs ─────► V ──► target of both critics Q
 //     obs ──────────► actor ◄── cloning of the data's actions, weighted by exp(beta (min Q_target - V))
 //
-//   learn    takes one Adam step for critics, state value, actor and its deviation on a batch of
-//            transitions (policy/continuous/continuous_policy.h, policy/loss/off_policy_loss.h).
-//            Further scalars: value_loss, state_value (the mean of V) and mean_weight (of the rows)
+//   learn    takes one Adam step for critics, state value, actor and the deviation of the actor on
+//            a batch of transitions (policy/continuous/continuous_policy.h,
+//            policy/loss/off_policy_loss.h). Further scalars: value_loss, state_value (the mean of
+//            V) and mean_weight (of the rows)
 //   eval     as policy/continuous/continuous_acting.h
-//   collect  acts likewise; nothing is collected while it learns
+//   collect  acts like eval, to record a trained policy; learning needs no collected rows
 //   command  gives the settings of the options' schedules
 //
 // The actor is a normal distribution around tanh(mean). Its deviation does not depend on the
-// observation, and only learning needs it: log_std is in [-5, 2].
+// observation and is used only for learning; log_std is in [-5, 2].
 //
 // Saved beside the state of ContinuousLearnMode: "value/<parameter>", "value_optimizer/...",
 // "distribution/log_std" and "distribution_optimizer/...".
@@ -37,9 +38,9 @@
 namespace ding {
 
 struct IqlOptions {
-  ContinuousOptions base;  // the state value has the optimizer of the critics
+  ContinuousOptions base;  // critic_adam is also for the state value
   double expectile = 0.7;  // in (0, 1)
-  double beta = 3;         // at least 0, in units of 1 / return
+  double beta = 3;         // inverse temperature of the weights, at least 0; in units of 1 / return
 };
 
 struct IqlNetworks {

@@ -4,8 +4,8 @@
 // approx_kl is Schulman's estimate "k3" (2020, "Approximating KL divergence") in all of them: mean
 // of r - 1 - log r, which is never negative.
 //
-// Errors: columns of other lengths, or without a row that counts, are mistakes of the caller and
-//         end the program.
+// Errors: columns of wrong lengths, and columns in which every row is padding, are mistakes of the
+//         caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
@@ -79,8 +79,8 @@ struct PolicyTerm {
 };
 
 // Computes the loss of an algorithm whose policy_loss is 1/B sum_i term(i, r_i).value, and its
-// gradients. Your own algorithm calls it with its own term. A function of the ratio
-// r_i = exp(log_prob_i - old_log_prob_i) has the slope r_i d value / d r_i.
+// gradients. Call it with the term of your own algorithm. If the term is a function of the ratio
+// r_i = exp(log_prob_i - old_log_prob_i), its slope is r_i d value / d r_i.
 ActorCriticLossResult ComputeActorCriticLoss(
     const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
     const ActorCriticLossGradient& gradient,
@@ -97,13 +97,13 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// Returns the same arguments as the input of your own loss, which replaces these functions. The
-// arguments must outlive the result.
+// Converts the arguments of the functions above to the input of a loss of your own (LossFunction).
+// The arguments must outlive the result.
 LossInput AsLossInput(const ActorCriticLossInput& input, const ActorCriticLossOptions& options,
                       const ActorCriticLossGradient& gradient);
 
-// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0
-// do not count; with an empty mask all rows count.
+// Normalizes `advantage` to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Ignores
+// rows whose `mask` is 0; an empty mask has no such rows.
 void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask = {});
 
 // The loss of IMPALA (Espeholt et al. 2018, section 4.2) on B sequences of T rows:
@@ -152,7 +152,7 @@ struct ImpalaLossResult {
   double value_loss = 0;
   double entropy = 0;        // mean
   double approx_kl = 0;      // between the policy that acted and the current one
-  double mean_ratio = 0;     // of pi to mu, not clipped
+  double mean_ratio = 0;     // mean of pi / mu, not clipped
   double clip_fraction = 0;  // share of the rows whose ratio is above rho_bar
   int64_t rows = 0;          // N
 };

@@ -1,14 +1,15 @@
-// Your own loss in place of an algorithm's loss: `loss { type: "mine" }` in the config of a policy.
+// Your own loss, which replaces the loss of an algorithm: `loss { type: "mine" }` in the config of
+// a policy.
 //
-// The policy does everything else as always: it collects, computes the outputs of its networks,
-// runs their backward passes, steps, reports and saves. The loss gets columns, and writes its
-// gradients by the outputs. There are two ways to write a loss:
+// The policy does everything else as usual: it collects, computes the outputs of its networks, runs
+// their backward passes, steps, reports and saves. The loss reads columns and writes its gradients
+// by the outputs. There are two ways to write a loss:
 //
 //   by autograd  a function of tensors (policy/torch/torch_loss.h): quick to write
-//   by hand      a LossFunction with the derivatives in it: no torch, fast
+//   by hand      a LossFunction that computes the derivatives itself: fast, and without torch
 //
-// Either way, register it in LossRegistry() (policy/policy_registry.h), and compare it with finite
-// differences or with the other way by policy/gradient_check.h.
+// Register it in LossRegistry() (policy/policy_registry.h). policy/gradient_check.h compares it
+// with finite differences, or the two ways with each other.
 //
 //   policy           columns of the batch       outputs                   target
 //   dqn              action reward discount     q [B, A]                  next_q [B, A] next_value
@@ -74,19 +75,18 @@ struct LossInput {
   int64_t rows = 0;                     // B
   std::vector<LossColumn> batch;        // constants
   std::vector<LossOutput> outputs;      // what the loss depends on
-  std::vector<LossColumn> target;       // outputs of networks that it does not train: constants
+  std::vector<LossColumn> target;       // outputs of networks that are not trained: constants
   NamedValues numbers;                  // settings that may change in a run
   absl::Span<const float> weight = {};  // [B] importance weights of the buffer; empty: 1
-  absl::Span<const uint8_t> mask =
-      {};  // [B] 0: padding, which must not count; empty: there is none
+  absl::Span<const uint8_t> mask = {};  // [B] 0: padding, to be ignored; empty: no padding
 };
 
 struct LossValue {
   double loss = 0;
-  // [B] the values for priorities and reports; empty: the algorithm's own td error. Losses of
+  // [B] the td errors for priorities and reports; empty: the td errors of the algorithm. Losses of
   // on-policy policies and of actors have none.
   std::vector<float> td_error = {};
-  // Reported beside the algorithm's scalars, or in place of its scalars of the same names.
+  // Reported in addition to the algorithm's scalars; replaces scalars of the same names.
   NamedValues scalars = {};
 };
 
@@ -94,11 +94,11 @@ class LossFunction {
  public:
   virtual ~LossFunction() = default;
 
-  // Whether it reads "q" of the target in dqn, which costs a pass through the target network.
+  // Whether it reads target "q" in dqn, which costs a further pass through the target network.
   virtual bool reads_target_of_obs() const { return false; }
 
   // Returns the loss, and writes all elements of all gradients. After an error no parameter
-  // changes; a message needs not name the iteration.
+  // changes. The policy adds the number of the iteration to the message.
   virtual absl::StatusOr<LossValue> Compute(const LossInput& input) = 0;
 };
 

@@ -59,12 +59,12 @@ void MinOverCritics(const CriticColumns& q, absl::Span<const int> members, absl:
 //   actor        1/B sum_i (alpha log_prob_i - value_i)         value_i: minimum or mean of the critics
 //   temperature  -log_alpha 1/B sum_i (log_prob_i + target_entropy)
 //
-// log_prob_i belongs to an action that the actor draws now, and depends on its parameters. The
-// gradient by the action goes through the critics, the gradient by log_prob does not; the caller
-// joins both in the actor's distribution (policy/continuous/continuous_actor.h). Sources: Haarnoja
-// et al. 2018b ("Soft actor-critic algorithms and applications", eq. 3, 7 and 18; eq. 18 has
-// log_alpha in place of alpha, as in its authors' code); Chen et al. 2021 (the mean over the
-// critics).
+// log_prob_i belongs to an action that the actor draws now, so it depends on the parameters of the
+// actor. The gradient by the action goes back through the critics; the gradient by log_prob does
+// not. The caller adds both in the actor's distribution (policy/continuous/continuous_actor.h).
+// Sources: Haarnoja et al. 2018b ("Soft actor-critic algorithms and applications", eq. 3, 7 and 18;
+// eq. 18 has log_alpha in place of alpha, as in its authors' code); Chen et al. 2021 (the mean over
+// the critics).
 //
 // Shapes: a column has B >= 1 rows; K >= 1 critics.
 
@@ -82,8 +82,8 @@ struct SacActorLossResult {
   double mean_value = 0;  // mean over the rows of the minimum or mean of the critics
 };
 
-// Writes d loss / d q to `d_q` and d loss / d log_prob to `d_log_prob` [B]. Among equal minima the
-// first critic has the gradient.
+// Writes d loss / d q to `d_q` and d loss / d log_prob to `d_log_prob` [B]. If several critics have
+// the minimum, the first one gets the gradient.
 SacActorLossResult ComputeSacActorLoss(const CriticColumns& q, absl::Span<const float> log_prob,
                                        double alpha, CriticReduction reduction,
                                        const MutableCriticColumns& d_q,
@@ -136,7 +136,7 @@ double ComputeDiscreteSacActorLoss(const SoftValueInput& input, double alpha,
 // gradient); Fujimoto and Gu 2021 ("A minimalist approach to offline reinforcement learning", eq. 3
 // and 5, and their code for the mean over the elements).
 
-// Changes `action` as above. `noise` has as many standard normal numbers as `action` has elements.
+// Adds noise to `action`, as the formula above. `noise` has one standard normal number per element.
 void SmoothTargetActions(absl::Span<const float> noise, double sigma, double clip,
                          absl::Span<float> action);
 

@@ -86,8 +86,8 @@ int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = 
 //   gap_i   = log sum_a exp(q[i, a]) - q[i, action_i], the sum over the legal actions
 //   penalty = alpha 1/B sum_i weight_i gap_i
 //
-// The penalty is added to the loss of Q-learning. It lowers the values of actions that the data do
-// not have, because no reward corrects these values in offline training.
+// The penalty is added to the loss of Q-learning. It lowers the values of actions that are not in
+// the data: offline training has no rewards that would correct these values.
 //
 // Shapes: q [B, A] row-major, action and weight [B], mask [B, A]; B, A >= 1; actions in [0, A) and
 //         legal.

@@ -1,5 +1,5 @@
-// Multi-layer perceptrons without torch: an encoder and one or more heads, optionally dueling, with
-// hand-written forward and backward passes on kernels for small batches.
+// Multi-layer perceptrons without torch: an encoder and one or more heads, optionally dueling. The
+// forward and backward passes are written by hand, on kernels for small batches.
 //
 //     obs ──► encoder 128-128-64 ──┬──► advantage 64-2 ──┐
 //                                  └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)
@@ -7,20 +7,20 @@
 // The input is the concatenation of the flattened fields of input_spec(); each output field is a
 // head.
 //
-// If MlpOptions say so, the hidden layers have dropout (Srivastava et al. 2014) and layer
-// normalization (Ba et al. 2016), in the order of DroQ's critics (Hiraoka et al. 2022): W x + b,
-// dropout, layer normalization, activation.
+// The hidden layers can have dropout (Srivastava et al. 2014) and layer normalization (Ba et al.
+// 2016). The order is that of DroQ's critics (Hiraoka et al. 2022): W x + b, dropout, layer
+// normalization, activation.
 //
-// The outputs for a row do not depend on the other rows of the batch, and equal inputs and
-// parameters give equal bytes on the same type of CPU. Between types of CPU results differ in the
-// last places, because the widest vectors are used (panel_kernels.h). An Mlp uses one thread, or
+// The outputs for a row do not depend on the other rows of the batch. Equal inputs and parameters
+// give equal bytes on the same type of CPU. Between types of CPU, results differ in the last
+// digits, because the widest vectors of each are used (panel_kernels.h). An Mlp uses one thread, or
 // the threads of set_thread_team(): each thread computes the passes of some rows, and the gradients
 // of some weights.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
 //            batch of Forward() and is then reused: no call allocates while batch sizes repeat.
 // Threads:   thread-compatible.
-// Errors:    as in policy/network.h; kResourceExhausted without the memory for a batch.
+// Errors:    as in policy/network.h; kResourceExhausted if there is no memory for a batch.
 //
 // Example:
 //   MlpOptions options;
@@ -71,10 +71,10 @@ class Mlp : public Network {
   absl::Span<const float> parameters() const override { return parameters_; }
   absl::Span<float> gradients() override { return gradients_; }
 
-  // The next passes drop features, by a mask for each row and layer that is a function of
-  // row_keys[row]: rows of equal keys have equal masks. These passes must have as many rows as
-  // there are keys. The keys must stay unchanged until the last of these passes, and the Backward()
-  // of the last Forward(). Empty, which is the default: nothing is dropped.
+  // Turns dropout on for the next passes. The mask of each row and layer is a function of
+  // row_keys[row]: rows with equal keys have equal masks. These passes must have as many rows as
+  // there are keys. The keys must stay unchanged until the last of these passes, and until the
+  // Backward() of the last Forward(). Empty (the default): nothing is dropped.
   void set_dropout_keys(absl::Span<const uint64_t> row_keys) { dropout_keys_ = row_keys; }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
@@ -86,8 +86,8 @@ class Mlp : public Network {
   // elements of all input fields side by side. An empty `d_input` costs nothing.
   //   kInvalidArgument  `d_input` has another size
   absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
-  // Writes d loss / d input only, from input element `first` on, to `d_input` [B, number of input
-  // elements - first]. It leaves gradients() alone, and takes half of the time of a Backward().
+  // Writes only d loss / d input, from input element `first` on, to `d_input` [B, number of input
+  // elements - first]. It does not change gradients(), and takes half the time of Backward().
   //   kInvalidArgument  `d_input` has another size
   absl::Status BackwardToInput(const ColumnsView& d_output, int64_t first,
                                absl::Span<float> d_input);

@@ -26,20 +26,21 @@ namespace ding {
 // Makes the options and the network of a Q-learning policy.
 class QPolicyMaker {
  public:
-  // Checks the configs. `prefix` comes before the names of fields of `dqn`: "" or "dqn.". The
-  // arguments must outlive it.
+  // Checks the configs. `prefix`, "" or "dqn.", begins the names of the fields of `dqn` in
+  // messages. The arguments must outlive it.
   QPolicyMaker(const PolicyConfig& policy, const DqnConfig& dqn, const PolicyContext& context,
                absl::string_view prefix = "dqn.");
 
-  // An algorithm may add its own problems, and change options.
+  // An algorithm may add its own problems and change options.
   std::vector<std::string>* problems() { return &problems_; }
   DqnOptions* options() { return &options_; }
-  // For an algorithm that has no use of `eps`: refuses other values than the defaults, and
-  // schedules. `why` is a part of the message, and `remedy` is its end.
+  // For an algorithm that does not use `eps`. Appends a problem if `eps` does not have its default
+  // values, and refuses schedules of it. The message contains `why` and ends with `remedy`.
   void RefuseEps(absl::string_view why, absl::string_view remedy = "remove it");
 
-  // Creates the schedules, and the Q network of `model` with outputs for `head` and the spaces of
-  // the context, by `creator`; fails with all problems.
+  // Creates the schedules and, with `creator`, the Q network of config field `model`. The outputs
+  // of the network are those of `head`; the spaces are those of the context. Returns an error with
+  // all problems.
   absl::StatusOr<std::unique_ptr<Network>> CreateNetwork(
       const QHead& head = ValueHead(), const NetworkCreator& creator = create_network);
 
@@ -56,8 +57,8 @@ class QPolicyMaker {
   std::vector<std::string> problems_;
 };
 
-// Describes the actor of a policy of this config; without the exploration if `policy` has a
-// schedule of "eps", which a description cannot hold.
+// Describes the actor of a policy of this config. A description cannot contain a schedule of "eps":
+// if `policy` has one, the description has no exploration.
 absl::StatusOr<ActorDescription> DescribeQActor(const PolicyConfig& policy, const DqnConfig& config,
                                                 const Spec& action);
 

@@ -31,8 +31,7 @@ struct QHeadInput {
   absl::Span<const float> discount;     // [B] 0: terminated within the window
   absl::Span<const float> next;         // [B, W] of ComputeTarget()
   absl::Span<const float> weight = {};  // [B], or empty: all 1
-  absl::Span<const uint8_t> mask =
-      {};  // [B, A] of the legal actions in obs, or empty: all are legal
+  absl::Span<const uint8_t> mask = {};  // [B, A] of the legal actions in obs; empty: all
 };
 
 // The columns from which a target is computed.
@@ -69,20 +68,21 @@ class QHead {
   // The shape of a row of the network's output field "q".
   virtual Shape OutputShape(int64_t num_actions) const = 0;
 
-  // Returns the values [B, A] of outputs [B, A, W]: the outputs themselves, or in `memory`.
+  // Returns the values [B, A] of `outputs` [B, A, W]. The result is a view of `outputs` or of
+  // `memory`.
   virtual absl::Span<const float> Values(absl::Span<const float> outputs,
                                          std::vector<float>* memory) = 0;
 
-  // Writes to `next` [B, W] the outputs for the bootstrap of each row, and may change `reward` [B].
-  // No gradient flows into them. By default `next` has the outputs of the best legal action by the
-  // values of `chooser`; 0 for a row without a legal action, whose discount is 0. An error ends the
-  // iteration.
+  // Writes the outputs from which each row bootstraps to `next` [B, W], and may change `reward`
+  // [B]. No gradient flows into them. By default `next` has the outputs of the legal action that is
+  // best by the values of `chooser`; 0 for a row without a legal action, whose discount is 0. An
+  // error ends the iteration.
   virtual absl::Status ComputeTarget(const QTargetInput& input, absl::Span<float> reward,
                                      absl::Span<float> next);
 
-  // Writes d loss / d outputs to `d_outputs` [B, A, W] and to `td_error` [B] the values for
-  // priorities and reports, which each head defines. A loss that is not finite means that the data
-  // or the outputs are not finite.
+  // Writes d loss / d outputs to `d_outputs` [B, A, W]. Writes the values for priorities and
+  // reports, which each head defines, to `td_error` [B]. If the loss is not finite, the data or the
+  // outputs are not finite.
   virtual TdLossResult ComputeLoss(const QHeadInput& input, absl::Span<float> td_error,
                                    absl::Span<float> d_outputs) = 0;
 

@@ -56,11 +56,12 @@ struct DqnOptions {
 
 // How the algorithms of Q-learning act: the collect, eval and command modes of DQN and R2D2.
 //
-//   collect  acts epsilon-greedily. Setting "eps" in [0, 1] is the probability of a uniform action;
-//            it is required, because acting greedily by mistake is hard to notice
+//   collect  acts epsilon-greedily. The setting "eps" in [0, 1] is the probability of a random
+//            action, drawn uniformly. The setting is required, so that nobody collects greedily by
+//            mistake
 //   eval     acts greedily; among equal values it takes the lowest action
-//   command  returns "eps" of the schedule and, if the learning rate changes, "lr", for the
-//            progress of the run
+//   command  returns "eps" and, if the learning rate changes, "lr", as functions of the progress of
+//            the run
 //
 // A random network (policy/network.h) draws its numbers for each collect call, and uses their means
 // in the eval mode.
@@ -85,7 +86,8 @@ inline constexpr char kEpsSetting[] = "eps";
 // Computes Q values of observations, and keeps the recurrent states of their envs.
 class QActor {
  public:
-  // `stores_state`: whether the output has the column of the recurrent state, if there is one.
+  // `stores_state`: whether the output has the column of the recurrent state, if the network is
+  // recurrent.
   QActor(QNetwork* network, bool stores_state);
 
   const SpecPtr& output_spec() const { return output_spec_; }
@@ -183,10 +185,10 @@ struct QLoss {
 // The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and
 // report. A subclass computes the loss of a batch and its gradient.
 //
-// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars
-// cur_lr, total_loss, q_value, target_q_value and td_error (the mean of |td error|), the td errors
-// as a histogram, and priorities if these are configured. Every 10th iteration it reports
-// grad_norm, too: the norm of the gradient, before it is clipped.
+// The optional setting "lr" changes the learning rate from then on. An iteration reports the
+// scalars cur_lr, total_loss, q_value, target_q_value and td_error (the mean of |td error|), the td
+// errors as a histogram, and priorities if these are configured. Every 10th iteration also reports
+// grad_norm, the norm of the gradient before clipping.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>",
 //        "train_iter".
@@ -217,9 +219,9 @@ class QLearnMode : public GradientLearnMode {
   // valid until the next call.
   virtual absl::StatusOr<QLoss> ComputeLoss(const Batch& data) = 0;
 
-  // Writes the value of the best legal action of each row to `value` [B]: with double Q-learning
-  // `online_q` [B, A] chooses the action, otherwise `target_q` does and `online_q` is not read. The
-  // value of the action is in `target_q`.
+  // Writes the value of the best legal action of each row to `value` [B]. With double Q-learning
+  // `online_q` [B, A] chooses the action; otherwise `target_q` does, and `online_q` is not read.
+  // The value is always taken from `target_q`.
   void SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
                    absl::Span<const uint8_t> mask, absl::Span<float> value) const;
 

@@ -9,7 +9,8 @@
 //                           and saved state as in policy/q_learning/q_policy.h. Columns, beside the
 //                           columns of SampledTransitionReader:
 //                             rnn_state  the state in row b * T is the state before sequence b
-//                             burn_in    optional; the first rows of each sequence, equally many in
+//                             burn_in    optional; 1 in the first rows of each sequence, the same
+//                                        number of rows in all
 //                                        all
 //                             mask, is_first  optional
 //                             weight     optional; the weight in row b * T belongs to sequence b
@@ -20,10 +21,10 @@
 //                                                                        └──► next_obs ──► value
 //
 // Online and target network are unrolled over the rows of a sequence from the stored state of its
-// first row. The value of next_obs of a row is the value of the row after it, if that row continues
-// the episode in the sequence; otherwise both networks take one further step, on next_obs. So the
-// targets of truncated episodes and at the ends of sequences are exact. n-step returns, value
-// rescaling, loss and priorities: policy/loss/r2d2_loss.h.
+// first row. If the next row of the sequence continues the episode, its value is the value of
+// next_obs. Otherwise both networks take one further step, on next_obs. So the targets are exact
+// also for truncated episodes and at the ends of sequences. n-step returns, value rescaling, loss
+// and priorities: policy/loss/r2d2_loss.h.
 //
 // Action masks, reported scalars: as DQN. q_value and target_q_value are in the scale of the
 // network and means over the learning rows. LearnStep::priority has one entry for each sequence.

@@ -1,23 +1,22 @@
 // Recurrent networks without torch: an encoder, an LSTM or a GRU, and one or more heads, optionally
-// dueling, with hand-written forward and backward passes on the kernels of Mlp.
+// dueling. The forward and backward passes are written by hand, on the kernels of Mlp.
 //
 //     obs ──► encoder 64 ──► LSTM 64 ──┬──► advantage 64-2 ──┐
 //                             ▲  │     └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)
 //                             └──┘ state: h [64], c [64]
 //
-// The state is h [H] of a GRU, and h [H], then c [H], of an LSTM. Formulas: cell_kernels.h;
-// parameters: rnn_structure.h. Backward() goes back through all T steps (backpropagation through
-// time).
+// The state of a GRU is h [H]; the state of an LSTM is h [H], then c [H]. cell_kernels.h has the
+// formulas, rnn_structure.h the parameters. Backward() goes back through all T steps
+// (backpropagation through time).
 //
-// The outputs for a sequence do not depend on the other sequences of the batch. The outputs have
-// the same bytes whether the rows of a sequence are computed at once or in parts, with the state
-// passed on. Equal inputs and parameters give equal bytes on the same type of CPU. An Rnn uses one
-// thread.
+// The outputs for a sequence do not depend on the other sequences of the batch. Computing a
+// sequence at once, or in parts with the state passed on, gives the same bytes. Equal inputs and
+// parameters give equal bytes on the same type of CPU. An Rnn uses one thread.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
 //            batch of sequences and is then reused: no call allocates while sizes repeat.
 // Threads:   thread-compatible.
-// Errors:    as in policy/network.h; kResourceExhausted without the memory for a batch.
+// Errors:    as in policy/network.h; kResourceExhausted if there is no memory for a batch.
 //
 // Example:
 //   RnnOptions options;

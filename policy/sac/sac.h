@@ -1,15 +1,15 @@
-// Soft actor-critic (Haarnoja et al. 2018b, "Soft actor-critic algorithms and applications") with a
-// learned temperature; with more than two critics, a subset of them in the target and an actor that
-// learns less often than the critics, it is REDQ (Chen et al. 2021, "Randomized ensembled double
-// Q-learning"). With dropout and layer normalization in the critics, whose mean the actor
-// maximizes, it is DroQ (Hiraoka et al. 2022, "Dropout Q-functions for doubly efficient
-// reinforcement learning").
+// Soft actor-critic with a learned temperature (Haarnoja et al. 2018b, "Soft actor-critic
+// algorithms and applications"). The options also give:
+//   REDQ  more than two critics, a random subset of them in the target, and an actor that learns
+//         less often than the critics (Chen et al. 2021, "Randomized ensembled double Q-learning")
+//   DroQ  dropout and layer normalization in the critics; the actor maximizes their mean (Hiraoka
+//         et al. 2022, "Dropout Q-functions for doubly efficient reinforcement learning")
 //
 //   collect  draws from the squashed normal distribution of the actor
 //            (policy/continuous/continuous_actor.h)
 //   learn    takes one Adam step for critics, actor and temperature on a batch of transitions
-//            (policy/continuous/continuous_policy.h). Further scalars: alpha, and entropy where the
-//            actor learns
+//            (policy/continuous/continuous_policy.h). Further scalars: alpha; entropy, in
+//            iterations in which the actor learns
 //   eval     as policy/continuous/continuous_acting.h
 //   command  gives the settings of the options' schedules
 //
@@ -37,7 +37,8 @@
 
 namespace ding {
 
-// The cost that the temperature weights in place of log pi(a | s), for your own algorithm.
+// A cost that replaces log pi(a | s) in the entropy term, which the temperature weights; for your
+// own algorithm.
 struct EntropyCost {
   double value = 0;
   double slope = 0;  // d value / d log_prob
@@ -47,17 +48,16 @@ using EntropyCostFunction = std::function<EntropyCost(double log_prob)>;
 struct SacOptions {
   std::string algorithm = "sac";  // in messages
   ContinuousOptions base;
-  // Not set: the cost is log_prob itself. The temperature keeps minus the mean cost at
+  // Not set: the cost is log_prob itself. The learned temperature keeps the mean of -cost at
   // target_entropy.
   EntropyCostFunction entropy_cost;
-  double alpha = 1;  // the temperature, or its initial value; above 0
-  bool learn_alpha =
-      true;  // whether to learn it, so that the entropy of the actor becomes target_entropy
-  AdamOptions alpha_adam;  // for log alpha
-  std::optional<double>
-      target_entropy;  // of actions in [-1, 1]; not set: minus the number of elements
-  // The critics whose minimum is the bootstrap value are drawn anew in every iteration; 0: all
-  // critics.
+  double alpha = 1;         // the temperature, or its initial value; above 0
+  bool learn_alpha = true;  // adapts alpha so that the entropy becomes target_entropy
+  AdamOptions alpha_adam;   // for log alpha
+  // The entropy of actions in [-1, 1]; not set: minus the number of elements of an action.
+  std::optional<double> target_entropy;
+  // The number of critics whose minimum is the bootstrap value, drawn anew in every iteration; 0:
+  // all critics.
   int target_subset = 0;
   CriticReduction actor_reduction = CriticReduction::kMin;
 };

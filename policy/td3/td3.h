@@ -1,9 +1,9 @@
-// Deterministic actors with continuous actions: TD3 (Fujimoto et al. 2018, "Addressing function
-// approximation error in actor-critic methods"); DDPG (Lillicrap et al. 2016, "Continuous control
-// with deep reinforcement learning"), which is TD3 with one critic, an actor that learns in every
-// iteration, and no noise in the target; and TD3+BC (Fujimoto and Gu 2021, "A minimalist approach
-// to offline reinforcement learning"), which adds the cloning of the data's actions to the actor's
-// loss.
+// Algorithms with deterministic actors and continuous actions:
+//   TD3     Fujimoto et al. 2018, "Addressing function approximation error in actor-critic methods"
+//   DDPG    TD3 with one critic, an actor that learns in every iteration, and no noise in the
+//           target (Lillicrap et al. 2016, "Continuous control with deep reinforcement learning")
+//   TD3+BC  TD3 that adds a cloning loss of the data's actions to the actor's loss (Fujimoto and Gu
+//           2021, "A minimalist approach to offline reinforcement learning")
 //
 //   collect  takes tanh(mean) + sigma * noise, clipped to [-1, 1]
 //   learn    takes one Adam step for the critics, and in every actor_update_freq-th iteration for
@@ -34,7 +34,7 @@
 
 namespace ding {
 
-// The setting of the command mode for the collect mode, if it changes.
+// The setting that the command mode gives to the collect mode if the noise changes.
 inline constexpr char kExplorationNoise[] = "exploration_noise";
 
 struct Td3Options {
@@ -44,7 +44,8 @@ struct Td3Options {
   double exploration_noise = 0.1;
   double target_noise = 0.2;
   double target_noise_clip = 0.5;  // bound of the noise in the target, at least 0
-  // TD3+BC: the weight of the values beside the cloning loss, above 0. Not set: no cloning.
+  // TD3+BC: alpha, the weight of the Q values relative to the cloning loss, above 0. Not set: no
+  // cloning.
   std::optional<double> cloning_alpha;
 };
 

@@ -1,10 +1,10 @@
-// Tests that every algorithm that learns by gradients must pass beside PolicyConformance: nothing
-// is allocated while sizes repeat, a group of two learners equals one, and the gradients of the
-// named losses agree with finite differences. policy/algorithms_test.cc has the algorithms of this
-// repository, one line each.
+// Tests that every algorithm that learns by gradients must pass in addition to PolicyConformance:
+// it allocates nothing while sizes repeat, a group of two learners gives the results of one, and
+// the gradients of the named losses agree with finite differences. policy/algorithms_test.cc has
+// one line for each algorithm of this repository.
 //
-// It replaces operator new of the whole program to count allocations. A program that cannot have
-// this replacement tests its policies by //policy:policy_conformance alone.
+// To count allocations, it replaces operator new of the whole program. A program that cannot have
+// this tests its policies with //policy:policy_conformance alone.
 //
 // Example:
 //   const std::vector<AlgorithmCase> kCases = {{"mine", R"(type: "mine" params { ... })"}};
@@ -27,8 +27,8 @@
 
 namespace ding {
 
-// A loss that an iteration reports, and what it trains. All names are prefixes of names in the
-// saved model and train state.
+// A loss that an iteration reports, and what it trains. `parameters` and `optimizer` are prefixes
+// of names in the saved model and train state.
 struct LossGradient {
   std::string loss = "total_loss";
   std::string parameters = "model/";
@@ -44,10 +44,10 @@ struct AlgorithmCase {
                       uint64_t seed)>
       make_batch = MakeTransitionBatch;       // likewise
   std::string needed_column = kColumnReward;  // likewise
-  // Compared with finite differences of the reported loss, up to a scale of at most 1 that all
-  // gradients of the loss share, such as the scale of clipping. So the networks of `config` must be
-  // smooth (activation: TANH), and each term of the loss must have a gradient or not depend on the
-  // parameters.
+  // The losses whose gradients are compared with finite differences of the reported values. All
+  // gradients of a loss may share a scale of at most 1, such as the scale of clipping. The networks
+  // of `config` must be smooth (activation: TANH), and each term of the loss must have a gradient
+  // or not depend on the parameters.
   std::vector<LossGradient> losses = {};
 };
 

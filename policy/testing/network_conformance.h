@@ -24,7 +24,7 @@ struct NetworkCase {
   std::function<std::unique_ptr<Network>()> create;
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Makes GoogleTest print the name of a case instead of its bytes.
 inline void PrintTo(const NetworkCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 inline std::string NetworkCaseName(const testing::TestParamInfo<NetworkCase>& info) {

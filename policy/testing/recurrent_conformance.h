@@ -25,7 +25,7 @@ struct RecurrentCase {
   std::function<std::unique_ptr<RecurrentNetwork>()> create;
 };
 
-// For GoogleTest, which shows the bytes of a case otherwise.
+// Makes GoogleTest print the name of a case instead of its bytes.
 inline void PrintTo(const RecurrentCase& of_test, std::ostream* out) { *out << of_test.name; }
 
 inline std::string RecurrentCaseName(const testing::TestParamInfo<RecurrentCase>& info) {

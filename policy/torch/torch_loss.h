@@ -1,29 +1,30 @@
-// A loss as a function of tensors, whose gradients autograd computes.
+// Your own loss, written as a function of libtorch tensors. Autograd computes its gradients.
 //
 //     outputs ──from_blob──► leaves ──► your function ──► loss ──autograd──► d loss / d outputs
 //
-// From there the network runs its backward pass as always, with or without libtorch. Autograd spans
-// the loss alone, so that it changes nothing in the policy's collecting, buffers, checkpoints,
-// resuming and parallel runs. policy/loss/loss_function.h lists the tensors of each policy. Every
-// batch also has "weight" [B]: the importance weights, 0 for padding.
+// The policy then runs the backward pass of its network with d loss / d outputs, so the network
+// itself may be one without libtorch. Collecting, buffers, checkpoints, resuming and parallel runs
+// work as with the built-in loss. policy/loss/loss_function.h lists the tensors of each policy.
+// Every batch also has "weight" [B]: the importance weights, and 0 for padding.
 //
-// The function returns the loss to be minimized:
+// The function returns the loss to minimize, in one of two forms:
 //
-//   [B]     one term for each row. Their mean over the rows that are not padding, weighted by
-//           "weight", is the loss
-//   scalar  the loss. The function applies "weight" itself
+//   [B]     one term for each row. The loss is the mean of weight * term over the rows that are not
+//           padding
+//   scalar  the loss itself. The function must apply "weight"
 //
-// The tensors share our memory. The function must not change or keep them, nor draw random numbers,
-// because a resumed run would draw others. Tensors that it makes belong on the CPU.
+// The tensors share the memory of the policy: the function must neither change nor keep them. It
+// must not draw random numbers, because a resumed run would draw other ones. Tensors that it
+// creates must be on the CPU.
 //
-// This header includes libtorch (some 10 s to compile).
+// This header includes libtorch, which takes about 10 s to compile.
 //
-// Threads: thread-compatible. As policy/torch/torch_network.h, it sets libtorch to one thread.
-// Errors:  kInvalidArgument when the policy is made, if it does not have a tensor that the function
-//          reads: so the function is called once with tensors whose values mean nothing.
-//          kInternal, after "loss 'NAME': ", for an exception; a loss without a gradient, of another
-//          shape, on another device, or not finite; gradients that are not finite. The policy names
-//          the iteration, and changes nothing.
+// Threads: thread-compatible. Like policy/torch/torch_network.h, it sets libtorch to one thread.
+// Errors:  creating the policy calls the function once, with arbitrary values. kInvalidArgument if
+//          the function reads a tensor that this policy does not have.
+//          An iteration returns kInternal, with "loss 'NAME': " and the number of the iteration,
+//          and changes nothing, if the function throws, if the loss has no gradient, has another
+//          shape, is on another device or is not finite, or if a gradient is not finite.
 //
 // Example, for `policy { type: "dqn" loss { type: "log_cosh" } }`:
 //   torch::Tensor LogCosh(const TorchBatch& batch, const Outputs& outputs, const Outputs& target) {
@@ -55,9 +56,10 @@ namespace ding {
 // Tensors by name.
 class Outputs {
  public:
-  // Errors use `name`: "batch", "outputs" or "target", as the argument of the loss is called.
+  // `name` is used in errors: "batch", "outputs" or "target", after the argument of the loss
+  // function.
   explicit Outputs(std::string name = "outputs") : name_(std::move(name)) {}
-  // Throws std::out_of_range, with the existing names, if no tensor has this name.
+  // Throws std::out_of_range, with a list of the names, if no tensor has this name.
   const torch::Tensor& operator[](const std::string& name) const;
   const std::map<std::string, torch::Tensor>& all() const { return tensors_; }
   void Set(const std::string& name, torch::Tensor tensor) { tensors_[name] = std::move(tensor); }
@@ -69,22 +71,23 @@ class Outputs {
   std::map<std::string, torch::Tensor> tensors_;
 };
 
+// The columns and the settings of a batch. Keeps a reference to `numbers`.
 class TorchBatch : public Outputs {
  public:
   explicit TorchBatch(const NamedValues& numbers) : Outputs("batch"), numbers_(numbers) {}
-  // A setting such as "clip_ratio". Throws as operator[].
+  // Returns a setting such as "clip_ratio". Throws like operator[].
   double number(const std::string& name) const;
 
  private:
   const NamedValues& numbers_;
 };
 
-// What a function returns; a tensor alone is the loss.
+// What a loss function returns. A tensor converts to it as the loss.
 struct TorchLossValue {
   TorchLossValue(torch::Tensor loss) : loss(std::move(loss)) {}  // NOLINT: converts implicitly
 
   torch::Tensor loss;
-  torch::Tensor td_error = {};                                 // as LossValue::td_error
+  torch::Tensor td_error = {};                                 // [B], as in LossValue
   std::vector<std::pair<std::string, torch::Tensor>> scalars;  // to report
 };
 
@@ -95,11 +98,11 @@ struct TorchLossOptions {
   bool reads_target_of_obs = false;  // as in LossFunction
 };
 
-// Makes a loss, for a maker with params: `name` begins its errors.
+// Makes a loss. It is for the factory of a loss with params; `name` begins its errors.
 std::unique_ptr<LossFunction> MakeTorchLoss(absl::string_view name, TorchLossFunction function,
                                             const TorchLossOptions& options = {});
 
-// Returns the maker of a loss without params, for DING_REGISTER().
+// Returns the factory of a loss without params, for DING_REGISTER().
 inline auto TorchLoss(TorchLossFunction function, const TorchLossOptions& options = {}) {
   return [function = std::move(function), options](
              const LossConfig& config,

@@ -17,16 +17,14 @@
 
 namespace ding {
 
-// The MLP of policy/mlp as a libtorch module: the same architecture with the same parameters in the
-// same places, computed by libtorch and differentiated by autograd. Its purpose is to check
-// policy/mlp, which is faster, and to measure libtorch.
-//
-// Like Mlp::Create(), with the same initial parameters.
+// Creates the MLP of policy/mlp as a libtorch module. Architecture, initial parameters and their
+// layout are those of Mlp::Create(); libtorch computes it, and autograd differentiates it. It
+// serves to check policy/mlp, which is faster, and to measure libtorch.
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
                                                         SpecPtr output, uint64_t seed,
                                                         const TorchOptions& torch = {});
 
-// A convolutional network on libtorch for observations with pictures: convolutions, then the
+// Creates a convolutional network on libtorch, for observations with images: convolutions, then the
 // encoder and the heads of an MLP (drawn in cnn_structure.h). Algorithms use it like policy/mlp.
 //
 // Example:
@@ -35,21 +33,20 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& option
 //   options.mlp.encoder_hidden_size = {128};
 //   DING_ASSIGN_OR_RETURN(auto network, CreateTorchCnn(options, obs_spec, q_spec, seed));
 //
-// Parameters are drawn uniformly from +-1/sqrt(inputs per output), as in torch's layers, with the
-// streams (seed, "policy/init") and (seed, "policy/init/conv").
+// Parameters are drawn uniformly from +-1/sqrt(inputs per output), as in torch's layers. The random
+// streams are (seed, "policy/init") and (seed, "policy/init/conv").
 //   kInvalidArgument  errors of MakeCnnStructure()
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& options, SpecPtr input,
                                                         SpecPtr output, uint64_t seed,
                                                         const TorchOptions& torch = {});
 
-// The recurrent network of policy/rnn as a libtorch module: the same architecture with the same
-// parameters in the same places, computed by torch's LSTM and GRU and differentiated by autograd.
-// Its purpose is to check policy/rnn, and to measure libtorch.
+// Creates the recurrent network of policy/rnn as a libtorch module. Architecture, initial
+// parameters and their layout are those of Rnn::Create(); torch's LSTM or GRU computes it, and
+// autograd differentiates it. It serves to check policy/rnn and to measure libtorch.
 //
-// Each of these ends a call of libtorch: a reset by is_first, the end of burn-in and, in an LSTM, a
-// requested state. Sequences without them are one call.
-//
-// Like Rnn::Create(), with the same initial parameters.
+// A batch of sequences is one call of torch's LSTM or GRU if possible. The batch is split into
+// several calls at each reset by is_first, at the end of burn-in and, for an LSTM, at each
+// requested state.
 absl::StatusOr<std::unique_ptr<RecurrentNetwork>> CreateTorchRnn(const RnnOptions& options,
                                                                  SpecPtr input, SpecPtr output,
                                                                  uint64_t seed,

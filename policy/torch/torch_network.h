@@ -1,30 +1,38 @@
-// Makes a Network from any libtorch module: convolutions, recurrent cells, attention. Algorithms
-// use it like policy/mlp; it costs the start-up of libtorch (0.7 s) and autograd.
+// Wraps a libtorch module (convolutions, recurrent cells, attention, ...) as a Network. Algorithms
+// use it like the networks of policy/mlp. Its costs are the start-up time of libtorch (0.7 s) and
+// the overhead of autograd.
 //
 //     columns ──from_blob──► module ──► outputs ──copied──► columns
-//     d outputs ──autograd──► gradients, accumulated in place in views of one flat tensor
+//     d loss / d outputs ──autograd──► gradients
 //
-// The parameters of the module and their gradients become views of two flat arrays, which can be
-// read and written like the parameters of any Network. Parameter "conv.weight" of the module is
-// "conv/weight" here.
+// All parameters of the module are moved into one flat array, and their gradients into another. The
+// parameters of the module become views of these arrays, so the optimizer and the checkpoint read
+// and write them like the parameters of any Network. The parameter "conv.weight" of the module has
+// the name "conv/weight" here.
 //
-// On a GPU (TorchOptions::device) it is a DeviceNetwork: the two flat arrays live on the GPU, where
-// the optimizer works, and are copied to the CPU when somebody reads them there. Each call copies
-// inputs to the GPU and outputs back; only outputs are waited for.
+// With a GPU (TorchOptions::device), the network is a DeviceNetwork: both flat arrays are in GPU
+// memory, and the optimizer works there. They are copied to the CPU only when somebody reads them.
+// Each call copies its inputs to the GPU and its outputs back. A call waits for its outputs, and
+// for nothing else.
 //
-// MakeTorchNetwork() refuses modules with buffers (running statistics, which would not be saved),
-// and parameters that are not made as float32 on the CPU. It sets the module to evaluation mode, so
-// that dropout, which would use torch's random numbers, does nothing.
+// MakeTorchNetwork() requires that
+//   - the module has no buffers (such as running statistics): only parameters are saved
+//   - all parameters are created as float32 on the CPU
 //
-// This header includes libtorch (some 10 s to compile). Code that only uses the existing networks
-// should include policy/torch/torch_models.h instead, or find them by name in the registry.
+// It sets the module to evaluation mode, which turns dropout off: the state of torch's random
+// generator, from which dropout draws, is not saved.
 //
-// Ownership: the network owns the module. The module reads the columns of a call in place and must
-//            not change them.
-// Threads:   thread-compatible. The first network sets libtorch and OpenBLAS to one thread per
-//            operation; SetTorchThreads() in policy/torch/torch_device.h changes that.
-// Errors:    exceptions of the module or of libtorch become kInternal, or as TorchError() says; so do
-//            outputs of another number, dtype or shape than in output_spec().
+// This header includes libtorch, which takes about 10 s to compile. Code that only uses the
+// existing networks should include policy/torch/torch_models.h, or create them by name
+// (create_network()).
+//
+// Ownership: the network owns the module. On the CPU, the input tensors share the memory of the
+//            input columns; the module must not write to them.
+// Threads:   thread-compatible. Creating the first network sets libtorch and OpenBLAS to one thread
+//            per operation; SetTorchThreads() (policy/torch/torch_device.h) changes this later.
+// Errors:    an exception of the module or of libtorch becomes the error of the call, with the code
+//            of TorchError(). kInternal if an output has another dtype or shape than output_spec()
+//            says, or if the number of outputs differs.
 //
 // Example:
 //   auto make = [] {
@@ -55,13 +63,13 @@
 
 namespace ding {
 
-// Returns the error of an exception of libtorch: kResourceExhausted if the memory of a GPU is full,
-// kUnavailable if the GPU has failed, kInternal for all others.
+// Converts the message of a libtorch exception to an error: kResourceExhausted if the memory of a
+// GPU is full, kUnavailable if the GPU has failed, kInternal otherwise. The error begins with
+// `what`.
 absl::Status TorchError(const std::string& what, absl::string_view message);
 
-// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions
-// into errors that begin with `what`. It differs from CallUser() in that it leaves out the stack
-// trace of a c10::Error.
+// Calls `body`, which returns absl::Status and may call libtorch, and converts exceptions to errors
+// that begin with `what`. Unlike CallUser(), it omits the stack trace of a c10::Error.
 template <typename Body>
 absl::Status GuardTorch(const std::string& what, Body body) {
   try {
@@ -78,8 +86,8 @@ absl::Status GuardTorch(const std::string& what, Body body) {
 
 struct TorchModule {
   std::shared_ptr<torch::nn::Module> module;
-  // Computes one float32 tensor per field of the output spec from one tensor [B, ...shape] per
-  // field of the input spec.
+  // The forward pass. Takes one tensor [B, ...shape] per field of the input spec, and returns one
+  // float32 tensor [B, ...shape] per field of the output spec.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
 };
 
@@ -96,12 +104,13 @@ TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
   return WrapTorchModule(holder.ptr());
 }
 
-// Creates a network. `make_module` is called for it and for each of its clones and must build the
-// same architecture every time. torch's generator, which draws the initial parameters of torch's
-// layers, is seeded from `seed`. `name` is used in messages. The parameters are moved to the
-// device; tensors that the module makes in a call must be made where its inputs are.
-//   kInvalidArgument  the module has buffers, no parameters, or parameters of another type; errors
-//                     of CheckTorchDevice()
+// Creates a network whose messages contain `name`. It calls `make_module` for the network and again
+// for each clone; every call must build the same architecture. Before each call it seeds torch's
+// generator from `seed`, so the initial parameters of torch's layers depend on `seed`. It then
+// moves the parameters to the device. Tensors that the module creates in a call must be on the
+// device of its inputs.
+//   kInvalidArgument  the module has buffers, no parameters, or parameters that are not float32 on
+//                     the CPU; also the errors of CheckTorchDevice()
 //   kInternal         make_module threw an exception
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
