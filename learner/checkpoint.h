@@ -9,6 +9,7 @@
 #ifndef DING_WORKER_LEARNER_CHECKPOINT_H_
 #define DING_WORKER_LEARNER_CHECKPOINT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
