@@ -257,20 +257,24 @@ void Mlp::RunLayer(int index, int64_t rows, absl::Span<const uint64_t> keys, boo
   const bool norm = layer.norm_weight_offset >= 0;
   // Dropout and ReLU may change places, as no element changes its sign.
   product.relu = layer.hidden && !tanh && !norm;
+  product.panels = panels.end - panels.begin;
+  product.b = values.panel(layer.source + 1, panels.begin);
+  product.b_panel = layer.in * kPanelRows;
+  product.c = values.panel(index + 1, panels.begin);
+  product.c_panel = layer.out * kPanelRows;
+  product.lanes = RowsInPanel(rows, panels.end - 1);
+  kernels_.multiply(product);
   for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-    product.b = values.panel(layer.source + 1, panel);
-    product.c = values.panel(index + 1, panel);
-    product.lanes = RowsInPanel(rows, panel);
-    kernels_.multiply(product);
+    float* const outputs = values.panel(index + 1, panel);
     if (layer.hidden && !keys.empty()) {
-      normalization_.drop(MaskOf(index, keys, panel), layer.out, product.c);
+      normalization_.drop(MaskOf(index, keys, panel), layer.out, outputs);
     }
     if (norm) {
-      normalization_.normalize(NormOf(layer), product.c,
+      normalization_.normalize(NormOf(layer), outputs,
                                keep ? normalized_.panel(index, panel) : nullptr,
                                keep ? inverse_std_.panel(index, panel) : nullptr);
     }
-    if (layer.hidden && tanh) kernels_.tanh(product.c, layer.out * kPanelRows);
+    if (layer.hidden && tanh) kernels_.tanh(outputs, layer.out * kPanelRows);
   }
 }
 

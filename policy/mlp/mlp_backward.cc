@@ -220,12 +220,13 @@ void Mlp::ComputeSourceGradient(int index, int64_t first_input, const Panels& pa
   product.a_row = 1;
   product.a_inner = layer.in;
   product.start = first_reader_[index] ? PanelProduct::Start::kZero : PanelProduct::Start::kAdd;
-  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-    product.b = d_values_.panel(index + 1, panel);
-    product.c = d_values_.panel(layer.source + 1, panel) + first * kPanelRows;
-    product.lanes = RowsInPanel(forward_rows_, panel);
-    kernels_.multiply(product);
-  }
+  product.panels = panels.end - panels.begin;
+  product.b = d_values_.panel(index + 1, panels.begin);
+  product.b_panel = layer.out * kPanelRows;
+  product.c = d_values_.panel(layer.source + 1, panels.begin) + first * kPanelRows;
+  product.c_panel = layer.in * kPanelRows;
+  product.lanes = RowsInPanel(forward_rows_, panels.end - 1);
+  kernels_.multiply(product);
 }
 
 void Mlp::StoreInputGradient(int64_t first, absl::Span<float> d_input, const Panels& panels) const {

@@ -29,8 +29,9 @@ inline constexpr int64_t kPanelRows = 16;
 // A panel of at most this many rows takes half the time; its other rows are not changed.
 inline constexpr int64_t kHalfPanelRows = 8;
 
-// c(m, lane) = start(m) + sum over (j, k) of a(m, j, k) * b[j * b_outer + k * kPanelRows + lane].
-// The sum is over two indices, so that it can run over the rows of several panels.
+// c(m, lane) = start(m) + sum over (j, k) of a(m, j, k) * b[j * b_outer + k * kPanelRows + lane], for
+// each of `panels` panels. The sum is over two indices, so that it can run over the rows of several
+// panels.
 struct PanelProduct {
   enum class Start {
     kZero,
@@ -38,6 +39,7 @@ struct PanelProduct {
     kAdd,   // the current c
   };
 
+  int64_t panels = 1;  // panel i has b + i * b_panel and c + i * c_panel
   int64_t m_size = 0;
   int64_t outer_size = 1;  // range of j
   int64_t inner_size = 0;  // range of k
@@ -50,11 +52,13 @@ struct PanelProduct {
 
   const float* b = nullptr;
   int64_t b_outer = 0;
+  int64_t b_panel = 0;
 
-  // c(m, lane) = c[m * c_row + lane]. The product may write more lanes of a row than `lanes`: up to
-  // kHalfPanelRows if `lanes` is at most kHalfPanelRows, else up to kPanelRows.
+  // c(m, lane) = c[m * c_row + lane], of the last panel for the first `lanes` lanes only. The product
+  // may write its other lanes, too: up to kHalfPanelRows if `lanes` is at most that, else all.
   float* c = nullptr;
   int64_t c_row = kPanelRows;
+  int64_t c_panel = 0;
   int64_t lanes = kPanelRows;
 
   Start start = Start::kZero;

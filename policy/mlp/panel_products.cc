@@ -33,25 +33,33 @@ void AddRun(const PanelKernels& kernels, const WeightGradient& w, const Run& run
   product.a_outer = run.distance * w.d_output_panel;
   product.b_outer = run.distance * kPanelRows * kPanelRows;
   product.start = start;
-  for (int64_t columns = 0; columns < w.in; columns += kPanelRows) {
-    const int64_t num_columns = std::min(kPanelRows, w.in - columns);
-    const bool in_place = num_columns == kPanelRows || num_columns == kHalfPanelRows;
-    float* const gradient = w.gradient + columns;
-    product.b =
-        w.source + columns / kPanelRows * w.source_block + run.first * kPanelRows * kPanelRows;
-    product.c = in_place ? gradient : w.last_columns;
-    product.c_row = in_place ? w.in : kPanelRows;
-    product.lanes = num_columns;
-    if (!in_place && start == PanelProduct::Start::kAdd) {
-      for (int64_t o = 0; o < w.out; ++o) {
-        std::copy_n(gradient + o * w.in, num_columns, w.last_columns + o * kPanelRows);
-      }
-    }
-    kernels.multiply(product);
-    if (in_place) continue;
+  product.b_panel = w.source_block;
+  product.c_panel = kPanelRows;
+  product.c_row = w.in;
+  product.b = w.source + run.first * kPanelRows * kPanelRows;
+  product.c = w.gradient;
+  const int64_t rest = w.in % kPanelRows;
+  // A product writes kHalfPanelRows or kPanelRows columns: another number of them is computed in
+  // the working memory.
+  const bool in_place = rest == kHalfPanelRows || rest == 0;
+  product.panels = in_place ? NumPanels(w.in) : w.in / kPanelRows;
+  product.lanes = in_place && rest > 0 ? rest : kPanelRows;
+  kernels.multiply(product);
+  if (in_place) return;
+  product.b += product.panels * product.b_panel;
+  product.panels = 1;
+  product.lanes = rest;
+  product.c = w.last_columns;
+  product.c_row = kPanelRows;
+  float* const gradient = w.gradient + w.in - rest;
+  if (start == PanelProduct::Start::kAdd) {
     for (int64_t o = 0; o < w.out; ++o) {
-      std::copy_n(w.last_columns + o * kPanelRows, num_columns, gradient + o * w.in);
+      std::copy_n(gradient + o * w.in, rest, product.c + o * kPanelRows);
     }
+  }
+  kernels.multiply(product);
+  for (int64_t o = 0; o < w.out; ++o) {
+    std::copy_n(product.c + o * kPanelRows, rest, gradient + o * w.in);
   }
 }
 
@@ -83,24 +91,23 @@ absl::Status Planes::Reserve(int64_t panels) {
 }
 
 void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
-                    const PanelGroups& panels, int64_t b_panel, int64_t c_panel) {
+                    const PanelGroups& panels) {
   const int64_t row_floats = std::max<int64_t>(product.inner_size, 1);
   const int64_t rows_in_cache =
       std::max<int64_t>(kFirstLevelFloats / row_floats / kTileRows, 1) * kTileRows;
   const int64_t block = product.a_inner == 1 ? rows_in_cache : product.m_size;
   for (int64_t m = 0; m < product.m_size; m += block) {
     PanelProduct part = product;
+    part.panels = panels.panels();
+    part.lanes = RowsInPanel(panels.rows, panels.panels() - 1);
     part.m_size = std::min(block, product.m_size - m);
     part.a += m * product.a_row;
     if (part.bias != nullptr) part.bias += m;
     part.c += m * product.c_row;
     for (int64_t group = 0; group < panels.groups; ++group) {
-      for (int64_t panel = 0; panel < panels.panels(); ++panel) {
-        part.lanes = RowsInPanel(panels.rows, panel);
-        kernels.multiply(part);
-        part.b += b_panel;
-        part.c += c_panel;
-      }
+      kernels.multiply(part);
+      part.b += part.panels * part.b_panel;
+      part.c += part.panels * part.c_panel;
     }
   }
 }

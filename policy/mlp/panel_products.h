@@ -63,11 +63,11 @@ class Planes {
   std::vector<float*> planes_;
 };
 
-// Computes `product` for all panels: panel i has its operand at product.b + i * b_panel and its
-// result at product.c + i * c_panel. The function sets `product.lanes`. Each block of `a` that fits
-// the cache is used for all panels before the next one, if its rows are contiguous (a_inner is 1).
+// Computes `product` for all panels of all groups, whatever its `panels` and `lanes` are. Each block
+// of `a` that fits the cache is used for all panels before the next one, if its rows are contiguous
+// (a_inner is 1).
 void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
-                    const PanelGroups& panels, int64_t b_panel, int64_t c_panel);
+                    const PanelGroups& panels);
 
 // Weight gradients sum over rows, so one of their operands has rows of features: blocks of
 // kPanelRows columns, [columns / kPanelRows][panels][kPanelRows rows][kPanelRows features].

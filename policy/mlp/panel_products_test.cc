@@ -63,7 +63,7 @@ TEST(PanelProductsTest, PlanesGrowAndBeginWithZeros) {
 TEST(PanelProductsTest, ProductsOfAllPanelsAgreeWithTheDefinition) {
   constexpr int64_t kOut = 41;
   constexpr int64_t kIn = 300;
-  for (const int64_t rows : {3, 16, 37}) {
+  for (const int64_t rows : {3, 16, 37, 40, 48, 60, 64}) {
     const PanelGroups panels = {3, rows};
     const int64_t all = panels.groups * panels.panels();
     const std::vector<float> a = RandomFloats(kOut * kIn, 1);
@@ -79,7 +79,9 @@ TEST(PanelProductsTest, ProductsOfAllPanelsAgreeWithTheDefinition) {
     product.c = c.data();
     product.start = PanelProduct::Start::kBias;
     product.bias = bias.data();
-    MultiplyPanels(Kernels(), product, panels, kIn * kPanelRows, kOut * kPanelRows);
+    product.b_panel = kIn * kPanelRows;
+    product.c_panel = kOut * kPanelRows;
+    MultiplyPanels(Kernels(), product, panels);
     for (int64_t panel = 0; panel < all; ++panel) {
       for (int64_t lane = 0; lane < RowsInPanel(rows, panel % panels.panels()); ++lane) {
         for (int64_t m = 0; m < kOut; ++m) {
@@ -243,6 +245,42 @@ TEST_P(PanelKernelsTest, ProductsAgreeWithTheDefinition) {
           }
         }
       }
+    }
+  }
+}
+
+TEST_P(PanelKernelsTest, SeveralPanelsGiveTheBytesOfEach) {
+  constexpr int64_t kM = 27;
+  constexpr int64_t kInner = 8;
+  constexpr int64_t kPanels = 5;
+  const std::vector<float> a = RandomFloats(kM * kInner);
+  const std::vector<float> b = RandomFloats(kPanels * kInner * kPanelRows);
+  const std::vector<float> before = RandomFloats(kPanels * kM * kPanelRows);
+  for (int64_t panels = 0; panels <= kPanels; ++panels) {
+    for (const int64_t lanes : {1, 8, 9, 16}) {
+      SCOPED_TRACE(testing::Message() << panels << " panels, " << lanes << " lanes");
+      PanelProduct product;
+      product.m_size = kM;
+      product.inner_size = kInner;
+      product.a = a.data();
+      product.a_row = kInner;
+      product.start = PanelProduct::Start::kAdd;
+      std::vector<float> each = before;
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        product.b = b.data() + panel * kInner * kPanelRows;
+        product.c = each.data() + panel * kM * kPanelRows;
+        product.lanes = panel == panels - 1 ? lanes : kPanelRows;
+        kernels_.multiply(product);
+      }
+      std::vector<float> all = before;
+      product.panels = panels;
+      product.b = b.data();
+      product.b_panel = kInner * kPanelRows;
+      product.c = all.data();
+      product.c_panel = kM * kPanelRows;
+      product.lanes = lanes;
+      kernels_.multiply(product);
+      EXPECT_EQ(all, each);
     }
   }
 }

@@ -94,9 +94,9 @@ absl::Status RecurrentLayer::Run(const Sequences& sequences, int64_t steps_at_on
     product.c = pass->plane(kGates);
     product.start = PanelProduct::Start::kBias;
     product.bias = parameters_.data() + structure_.bias_offset;
-    internal_mlp::MultiplyPanels(products_, product, {steps, layout.sequences},
-                                 structure_.in * kPanelRows,
-                                 kKeptGates * structure_.hidden * kPanelRows);
+    product.b_panel = structure_.in * kPanelRows;
+    product.c_panel = kKeptGates * structure_.hidden * kPanelRows;
+    internal_mlp::MultiplyPanels(products_, product, {steps, layout.sequences});
     for (int64_t step = first; step < first + steps; ++step) {
       RunStep(sequences, layout, step, step - first, *pass);
       StoreStep(layout, step, outputs, sink);
@@ -170,8 +170,9 @@ void RecurrentLayer::RunStep(const Sequences& sequences, const Layout& layout, i
     product.start = PanelProduct::Start::kBias;
     product.bias = parameters_.data() + structure_.bias_hh_offset;
   }
-  internal_mlp::MultiplyPanels(products_, product, {1, layout.sequences}, size,
-                               structure_.gate_rows() * kPanelRows);
+  product.b_panel = size;
+  product.c_panel = structure_.gate_rows() * kPanelRows;
+  internal_mlp::MultiplyPanels(products_, product, {1, layout.sequences});
   for (int64_t panel = 0; panel < layout.panels; ++panel) {
     const int64_t place = first_panel + panel;
     if (is_lstm()) {
@@ -284,8 +285,9 @@ void RecurrentLayer::RunStepBackward(int64_t step, const float* d_outputs) {
   product.b = (is_lstm() ? d_gates_ : d_products_).panel(0, first_panel);
   product.c = step_.plane(kHiddenGradient);
   product.start = is_lstm() ? PanelProduct::Start::kZero : PanelProduct::Start::kAdd;
-  internal_mlp::MultiplyPanels(products_, product, {1, layout_.sequences},
-                               structure_.gate_rows() * kPanelRows, size);
+  product.b_panel = structure_.gate_rows() * kPanelRows;
+  product.c_panel = size;
+  internal_mlp::MultiplyPanels(products_, product, {1, layout_.sequences});
   for (int64_t panel = 0; panel < layout_.panels; ++panel) {
     for (const StepSlot slot : {kHiddenGradient, kCellGradient}) {
       ClearFirst(is_first_, layout_, step, panel, step_.width(slot), step_.panel(slot, panel));
@@ -338,8 +340,9 @@ void RecurrentLayer::ComputeInputGradient(float* d_inputs) {
   product.a_row = structure_.gate_rows();
   product.b = d_gates_.panel(0, first_panel);
   product.c = pass_.panel(kInputs, first_panel);  // The inputs are not needed any more.
-  internal_mlp::MultiplyPanels(products_, product, {layout_.steps - burn_in_, layout_.sequences},
-                               structure_.gate_rows() * kPanelRows, in * kPanelRows);
+  product.b_panel = structure_.gate_rows() * kPanelRows;
+  product.c_panel = in * kPanelRows;
+  internal_mlp::MultiplyPanels(products_, product, {layout_.steps - burn_in_, layout_.sequences});
   for (int64_t panel = 0; panel < layout_.panels; ++panel) {
     const int64_t lanes = RowsInPanel(layout_.sequences, panel);
     for (int64_t step = 0; step < layout_.steps; ++step) {
