@@ -18,6 +18,7 @@ template <typename Vector, int kTileM, int kVectors, int kPanels>
 DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner) {
   constexpr int kLanes = kLanesOf<Vector>;
   constexpr int kSums = kPanels * kVectors;
+  constexpr int kGroups = (kTileM + 2) / 3;
   float* const c = p.c + m0 * p.c_row;
   const auto c_at = [&p, c](int m, int v) {
     return c + v / kVectors * p.c_panel + m * p.c_row + v % kVectors * kLanes;
@@ -36,20 +37,30 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
     }
   }
   for (int64_t j = 0; j < p.outer_size; ++j) {
-    const float* const a = p.a + m0 * p.a_row + j * p.a_outer;
-    const float* const b = p.b + j * p.b_outer;
-    for (int64_t k = 0; k < p.inner_size; ++k) {
+    // Rows of a in groups of three, which one register for each group and one for the distance of
+    // rows address: left alone, the compiler keeps a distance for each row in memory.
+    const float* a[kGroups];
+#pragma GCC unroll 4
+    for (int group = 0; group < kGroups; ++group) {
+      a[group] = p.a + (m0 + 3 * group) * p.a_row + j * p.a_outer;
+      asm("" : "+r"(a[group]));
+    }
+    const float* b = p.b + j * p.b_outer;
+#pragma GCC unroll 2
+    for (const float* const end = b + p.inner_size * kPanelRows; b != end; b += kPanelRows) {
       Vector rows[kSums];
 #pragma GCC unroll 4
       for (int v = 0; v < kSums; ++v) {
-        Load(b + v / kVectors * p.b_panel + k * kPanelRows + v % kVectors * kLanes, rows[v]);
+        Load(b + v / kVectors * p.b_panel + v % kVectors * kLanes, rows[v]);
       }
 #pragma GCC unroll 16
       for (int m = 0; m < kTileM; ++m) {
-        const float factor = a[m * p.a_row + k * a_inner];
+        const float factor = a[m / 3][m % 3 * p.a_row];
 #pragma GCC unroll 4
         for (int v = 0; v < kSums; ++v) sum[m][v] += factor * rows[v];
       }
+#pragma GCC unroll 4
+      for (int group = 0; group < kGroups; ++group) a[group] += a_inner;
     }
   }
 #pragma GCC unroll 16
