@@ -40,7 +40,7 @@ TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
           "env wrapper: action_repeat channels_first clip_action crop discretize_action "
           "episodic_life flatten frame_stack grayscale mask_fields no_op_starts "
           "normalize_observation normalize_reward one_hot record_video rescale_action resize "
-          "reward_clip reward_scale sticky_actions time_limit",
+          "reward_clip reward_scale sticky_actions time_left time_limit",
           "env manager: async_subprocess async_thread base subprocess",
           "policy: a2c bc c51 cql ddpg discrete_sac dqn impala iql iqn ppo qrdqn r2d2 rainbow "
           "random sac td3 td3bc",

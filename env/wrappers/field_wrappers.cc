@@ -1,5 +1,5 @@
-// Registers the wrappers that change the fields of observations: flatten, one_hot and mask_fields.
-// They have no state.
+// Registers the wrappers that change the fields of observations: flatten, one_hot, mask_fields and
+// time_left. Only time_left has state: the steps of the episode.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
@@ -229,12 +230,79 @@ absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateMaskFields(const EnvWrapperCon
   return std::make_unique<MaskFields>(std::move(spec), std::move(kept));
 }
 
+class TimeLeft : public EnvWrapper {
+ public:
+  TimeLeft(EnvSpec spec, int field)
+      : EnvWrapper(std::move(spec), {true, false}),
+        field_(field),
+        max_steps_(this->spec().max_episode_steps) {}
+
+  absl::Status SaveState(StateWriter* writer) const override {
+    return writer->WriteInt("steps", steps_);
+  }
+  absl::Status LoadState(StateReader* reader) override {
+    DING_ASSIGN_OR_RETURN(steps_, reader->ReadCount("steps"));
+    return absl::OkStatus();
+  }
+
+ protected:
+  void Observe(const RowView& inner, const RowRef& obs, bool first) override {
+    if (first) {
+      steps_ = 0;
+    } else if (steps_ < max_steps_) {
+      ++steps_;
+    }
+    CopyOtherFields(inner, field_, obs);
+    const auto bytes = static_cast<size_t>(inner.spec().row_bytes(field_));
+    std::memcpy(obs.raw_field(field_), inner.raw_field(field_), bytes);
+    const int64_t left = std::max<int64_t>(0, max_steps_ - steps_);
+    obs.field<float>(field_).back() =
+        static_cast<float>(static_cast<double>(left) / static_cast<double>(max_steps_));
+  }
+
+ private:
+  const int field_;
+  const int64_t max_steps_;
+  int64_t steps_ = 0;  // of the episode, at most max_steps_
+};
+
+absl::StatusOr<std::unique_ptr<EnvWrapper>> CreateTimeLeft(const EnvWrapperConfig& /*config*/,
+                                                           const TimeLeftConfig& params,
+                                                           const EnvSpec& inner) {
+  if (inner.max_episode_steps == 0) {
+    return absl::InvalidArgumentError("the env has no time limit: put 'time_limit' before");
+  }
+  DING_ASSIGN_OR_RETURN(const int index, FindObsField(inner, params.field()));
+  const FieldSpec& field = inner.observation->field(index);
+  if (field.frame_stack_axis >= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "field '", field.name, "' stacks frames already: put this wrapper before 'frame_stack'"));
+  }
+  if (field.dtype != DType::kFloat32 || field.shape.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' is ",
+                                                   field.DebugString(),
+                                                   ", expected a float32 vector: put 'flatten' "
+                                                   "before"));
+  }
+  std::vector<double> low;
+  std::vector<double> high;
+  AppendBounds(field, &low, &high);
+  low.push_back(0);
+  high.push_back(1);
+  DING_ASSIGN_OR_RETURN(EnvSpec spec, WithObsField(inner, index,
+                                                   Box(field.name, {field.shape[0] + 1},
+                                                       std::move(low), std::move(high))));
+  return std::make_unique<TimeLeft>(std::move(spec), index);
+}
+
 DING_REGISTER(EnvWrapperRegistry(), "flatten", CreateFlatten,
               "makes one float32 vector of all fields but the action mask");
 DING_REGISTER(EnvWrapperRegistry(), "one_hot", CreateOneHot,
               "makes a float32 per category of a field of categories");
 DING_REGISTER(EnvWrapperRegistry(), "mask_fields", CreateMaskFields,
               "removes fields of the observation");
+DING_REGISTER(EnvWrapperRegistry(), "time_left", CreateTimeLeft,
+              "appends the share of the episode's steps that are left to a float32 vector");
 
 }  // namespace
 }  // namespace ding

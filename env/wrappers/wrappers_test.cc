@@ -310,7 +310,8 @@ TEST(WrappersTest, SavedNumbersNearTheEndsOfTheirTypeAreRefusedOrWork) {
       Wrapper("no_op_starts", "NoOpStartsConfig", "max_steps: 3 action: 1") +
       Wrapper("sticky_actions", "StickyActionsConfig", "probability: 0.5") +
       Wrapper("episodic_life", "EpisodicLifeConfig", "field: 'obs/lives' action: 3") +
-      Wrapper("time_limit", "TimeLimitConfig", "max_steps: 20");
+      Wrapper("time_limit", "TimeLimitConfig", "max_steps: 20") +
+      Wrapper("time_left", "TimeLeftConfig", "field: 'obs/told'");
   Game game("Diary", wrappers);
   game.Step(int64_t{1});
   StateDict saved;
@@ -432,6 +433,35 @@ TEST(WrappersTest, OneHot_SeveralFields_AreAllEncoded) {
   EXPECT_EQ(doors.obs().scalar<int64_t>(0), 1);
 }
 
+TEST(WrappersTest, TheTimeLeftIsAppended) {
+  const std::string told = "field: 'obs/told'";
+  Game whole("Diary", Wrapper("time_left", "TimeLeftConfig", told));
+  EXPECT_THAT(whole.Spec(), HasSubstr("obs/told: float32[3] in [0 0 0] .. [1000 1000 1]"));
+  EXPECT_THAT(whole.told(), ElementsAre(0, 0, 1));
+  for (int i = 0; i < 5; ++i) whole.Step(int64_t{2});
+  EXPECT_THAT(whole.told(), ElementsAre(2, 5, 0.75));
+  EXPECT_EQ(whole.obs().scalar<int32_t>(1), 2);  // other fields are as they were
+  whole.Reset();
+  EXPECT_THAT(whole.told(), ElementsAre(0, 0, 1));
+
+  Game limited("Diary", Wrapper("action_repeat", "ActionRepeatConfig", "count: 2") +
+                            Wrapper("time_limit", "TimeLimitConfig", "max_steps: 4") +
+                            Wrapper("time_left", "TimeLeftConfig", told));
+  for (const float left : {0.75f, 0.5f, 0.25f}) {
+    EXPECT_FALSE(limited.Step(int64_t{1}).truncated);
+    EXPECT_EQ(limited.told()[2], left);
+  }
+  EXPECT_TRUE(limited.Step(int64_t{1}).truncated);
+  EXPECT_THAT(limited.told(), ElementsAre(1, 8, 0));
+  limited.Step(int64_t{1});  // beyond the limit
+  EXPECT_EQ(limited.told()[2], 0);
+
+  Game flat("Diary", Wrapper("flatten") + Wrapper("time_left"));
+  flat.Step(int64_t{1});
+  EXPECT_EQ(flat.obs().field<float>(0).size(), 26u);
+  EXPECT_EQ(flat.obs().field<float>(0).back(), 0.95f);
+}
+
 TEST(WrappersTest, ActionsAreMadeToFit) {
   Game bins("Pendulum", Wrapper("discretize_action", "DiscretizeActionConfig", "bins: 5"));
   EXPECT_EQ(bins.env().spec().action->field(0).num_categories, 5);
@@ -486,6 +516,16 @@ TEST(WrappersTest, WhatDoesNotFitIsRefused) {
       {"Diary", Wrapper("crop", "CropConfig", image + " left: 2 width: 2 height: 1"),
        "is not inside of"},
       {"Diary", Wrapper("mask_fields"), "expected fields in one of both"},
+      {"House", Wrapper("time_left", "TimeLeftConfig", "field: 'obs/height'"),
+       "env.wrapper[0] 'time_left': the env has no time limit: put 'time_limit' before"},
+      {"Diary", Wrapper("time_left", "TimeLeftConfig", image),
+       "field 'obs/image' is uint8[2, 3, 3], expected a float32 vector: put 'flatten' before"},
+      {"Diary", Wrapper("time_left", "TimeLeftConfig", "field: 'obs/kind'"), "a float32 vector"},
+      {"House",
+       Wrapper("time_limit", "TimeLimitConfig", "max_steps: 9") +
+           Wrapper("frame_stack", "FrameStackConfig", "field: 'obs/height'") +
+           Wrapper("time_left", "TimeLeftConfig", "field: 'obs/height'"),
+       "field 'obs/height' stacks frames already: put this wrapper before 'frame_stack'"},
   };
   for (const auto& [env, wrappers, message] : kCases) {
     SCOPED_TRACE(wrappers);
@@ -511,6 +551,8 @@ INSTANTIATE_TEST_SUITE_P(
                  Wrapper("reward_scale", "RewardScaleConfig", "scale: -2")),
         Case("Vectors", "CartPole",
              Wrapper("frame_stack", "FrameStackConfig", "count: 2") + Wrapper("flatten")),
+        Case("TimeLeft", "CartPole",
+             Wrapper("time_limit", "TimeLimitConfig", "max_steps: 12") + Wrapper("time_left")),
         Case("Images", "Orchard",
              Wrapper("crop", "CropConfig", "top: 1 width: 9 height: 8") +
                  Wrapper("resize", "ResizeConfig", "width: 7 height: 12") + Wrapper("frame_stack")),
