@@ -2,11 +2,10 @@
 // say; every field is explained, every example can be parsed, and every type takes the message that
 // its registration names.
 //
-// With DING_PRINT_DOCS=1 in the environment the test prints what docs/reference/config.md must be.
+// `DING_WRITE_DOCS=1 bazel run //worker:config_page_test` writes docs/reference/config.md.
 
 #include "ding_worker/worker/config/config_page.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -20,6 +19,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
@@ -52,13 +52,13 @@ using testing::IsEmpty;
 constexpr char kDocs[] = "docs/reference/config.md";
 
 TEST(ConfigPageTest, ThePageIsWhatTheProgramSays) {
-  if (std::getenv("DING_PRINT_DOCS") != nullptr) {
-    std::printf("%s", ConfigPage().c_str());
+  const char* const workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");  // set by bazel run
+  if (std::getenv("DING_WRITE_DOCS") != nullptr && workspace != nullptr) {
+    ASSERT_THAT(WriteFileAtomically(absl::StrCat(workspace, "/", kDocs), ConfigPage()), IsOk());
     return;
   }
   EXPECT_EQ(ReadFile(kDocs).value(), ConfigPage())
-      << "make it anew: DING_PRINT_DOCS=1 bazel-bin/worker/config_page_test "
-         "--gtest_filter=*ThePage*";
+      << "write it anew: DING_WRITE_DOCS=1 bazel run //worker:config_page_test";
 }
 
 class ConfigTreeOfAllTest : public testing::Test {

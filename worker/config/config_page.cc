@@ -38,8 +38,8 @@ program prints the same for the types that it has, also for modules of your own;
   supervised runs (with a data set), parallel runs, leagues, and `evaluate`, which reads the config of a checkpoint. A run that
   refuses a field refuses any value but its default, and names the field. A field in params is used where its type is.
 
-`DING_PRINT_DOCS=1 bazel-bin/worker/config_page_test` prints this page, from the comments of the .proto files, the registries and
-`worker/config_fields.txt`. `//worker:config_page_test` compares them.
+`DING_WRITE_DOCS=1 bazel run //worker:config_page_test` writes this page, from the comments of the .proto files, the registries and
+`worker/config_fields.txt`. Without the variable the test compares them.
 )";
 
 // Text for Markdown: '<' outside of backquotes would begin HTML.
