@@ -63,7 +63,7 @@ class Planes {
   std::vector<float*> planes_;
 };
 
-// Computes `product` for all panels of all groups, whatever its `panels` and `lanes` are. Each block
+// Computes `product` for all panels of all groups; its `panels` and `lanes` are not read. Each block
 // of `a` that fits the cache is used for all panels before the next one, if its rows are contiguous
 // (a_inner is 1).
 void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
