@@ -70,7 +70,7 @@ class EventMessage {
 }  // namespace internal_log
 
 // For LogSink::Send(): the event of the line that this thread is sending. Null, or of kind kNone:
-// the line is no event.
+// the line is no event. A plain line that a sink logs meanwhile has the same event.
 inline const LogEvent* CurrentLogEvent() { return internal_log::current_event; }
 
 }  // namespace ding

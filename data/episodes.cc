@@ -73,9 +73,9 @@ absl::StatusOr<std::vector<Segment>> LoadSegments(StateReader* reader) {
     const auto segment_end = static_cast<SegmentEnd>(end[i]);
     if (length[i] < 1 || length[i] > kMaxRows - begin ||
         (segment_end != SegmentEnd::kTerminated && segment_end != SegmentEnd::kTruncated)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("episode ", i, " has ", length[i], " rows and end ", end[i],
-                       ", expected 1 to ", kMaxRows - begin, " rows and an end of 1 or 2"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "episode ", i, " has ", length[i], " rows and end ", end[i],
+          ", expected at least 1 row, at most ", kMaxRows, " in all, and an end of 1 or 2"));
     }
     segments.push_back({static_cast<int64_t>(i), 0, begin, length[i], segment_end});
     begin += length[i];

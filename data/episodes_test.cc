@@ -151,6 +151,7 @@ TEST(Episodes, InvalidFilesAreRefused) {
   EXPECT_THAT(with_lengths({2, 2}), IsInvalid("saved 'rows/obs' is float32[3, 2]"));
   EXPECT_THAT(with_lengths({3, 0}), IsInvalid("episode 1 has 0 rows"));
   EXPECT_THAT(with_lengths({int64_t{1} << 62, int64_t{1} << 62}), IsInvalid("episode 0 has"));
+  EXPECT_THAT(with_lengths({(int64_t{1} << 40) - 1, 2}), IsInvalid("episode 1 has 2 rows"));
   EXPECT_THAT(with_lengths({3}), IsInvalid("'length' is of 1 episodes, 'end' of 2"));
   const auto with_ends = [&](const std::vector<uint8_t>& ends) {
     return read_with(

@@ -1,10 +1,11 @@
 // The env manager that steps its envs one after the other in the caller's thread. It is the fastest
 // one for envs whose step takes microseconds.
 //
-// If all envs are a VectorEnv of one class, one call of VectorEnv::StepAll() steps all of them. Else,
-// when Step() fails, the envs after the failing one were not stepped and are still in kRun. This
-// manager cannot survive the crash of an env or interrupt an env that hangs; the managers that run
-// envs in processes of their own can. No env is in kInit or kReset between two calls.
+// If all envs are a VectorEnv of one class, one call of VectorEnv::StepAll() steps all of them. Other
+// envs are stepped in turn: when Step() fails, those after the failing one were not stepped, and are
+// still in kRun. This manager cannot survive the crash of an env or interrupt an env that hangs; the
+// managers that run envs in processes of their own can. No env is in kInit or kReset between two
+// calls.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 //

@@ -7,7 +7,7 @@
 //
 // beta grows from its first value to 1 in `anneal_step` draws. The buffer adds 1e-5 to each
 // priority that it is given. A row that is pushed without a priority gets the largest priority that
-// Update() was ever given, or 1 before the first Update().
+// Update() was ever given, at least 1.
 //
 // Drawn batches have the columns of data/sample_columns.h, including those of prioritized buffers:
 //   priority           the stored priority at the moment of the draw

@@ -44,10 +44,9 @@
 // have the columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All
 // T rows of a sequence have the same values, and Update() takes the replay_unique_id of its first
 // row and skips rows that begin no sequence. A sequence that can be drawn for the first time gets
-// the largest priority that Update() was ever given, or 1 before the first Update(). As in
-// AdvancedReplayBuffer, a sequence with more than 1/B of the total weight can occur more than once
-// in a batch, and with a selector of your own all importance weights are 1. Pushed rows must have
-// no column "priority".
+// the largest priority that Update() was ever given, at least 1. As in AdvancedReplayBuffer, a
+// sequence with more than 1/B of the total weight can occur more than once in a batch, and with a
+// selector of your own all importance weights are 1. Pushed rows must have no column "priority".
 //
 // count() is the number of sequences that can be drawn. SampleOptions::newest and range count
 // sequences, ordered by the age of their first rows. Draws are uniform over sequences, and without
@@ -118,8 +117,8 @@ class SequenceReplayBuffer : public ComposedBuffer {
   // priorities and this buffer has none, or has another beta or anneal_step. A buffer with
   // priorities can load sequences without: they then have priority 1, and beta has its first value.
 
-  // Returns the number of rows, without padding, of each sequence that can be drawn, in the order
-  // of their first rows.
+  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with
+  // the oldest first row first.
   std::vector<int64_t> SequenceLengths() const;
 
  protected:
@@ -129,8 +128,8 @@ class SequenceReplayBuffer : public ComposedBuffer {
 
 // A ring of rows that is drawn as whole episodes, for policies that learn from complete episodes.
 // An episode can be drawn once its end, terminated or truncated, has arrived, and until its first
-// row is evicted. The first row of a stream begins an episode. An episode that lost steps is never
-// complete.
+// row is evicted. The first row of a stream counts as the first row of an episode. An episode that
+// lost steps is never complete.
 //
 // A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one;
 // shorter ones are padded. Columns and order are as in SequenceReplayBuffer, and T = rows / B.

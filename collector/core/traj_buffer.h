@@ -124,8 +124,9 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Call it on a buffer that replaces `old`. Continues the step numbers of `old`, and also its
-  // unfinished samples if `old` has no rows left.
+  // Call it on a buffer that replaces `old`. Continues the step numbers of `old`; with another
+  // number of envs, each stream continues after the highest of them. Continues the unfinished
+  // samples, too, if `old` has no rows left, and as many envs and the same unroll_len.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }

@@ -96,7 +96,7 @@ class BaseCommander {
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
   // Whether this result of an evaluation would end the run. If so, the coordinator first lets
-  // another worker confirm the result.
+  // another worker confirm the result, if there is one that can.
   virtual bool WouldConverge(const CollectorTask& /*task*/,
                              const CollectorFinished& /*info*/) const {
     return false;

@@ -12,6 +12,12 @@
 namespace ding::internal_mlp {
 namespace {
 
+// Where vector v of the panels, of which each has kVectors, lies in row m of c.
+template <typename Vector, int kVectors>
+DING_INLINE float* VectorOfC(const PanelProduct& p, int64_t m, int v) {
+  return p.c + v / kVectors * p.c_panel + m * p.c_row + v % kVectors * kLanesOf<Vector>;
+}
+
 // Computes kTileM x (kVectors * lanes of Vector) elements of c for each of kPanels panels. They stay
 // in registers during the whole sum.
 template <typename Vector, int kTileM, int kVectors, int kPanels>
@@ -19,20 +25,17 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
   constexpr int kLanes = kLanesOf<Vector>;
   constexpr int kSums = kPanels * kVectors;
   constexpr int kGroups = (kTileM + 2) / 3;
-  float* const c = p.c + m0 * p.c_row;
-  const auto c_at = [&p, c](int m, int v) {
-    return c + v / kVectors * p.c_panel + m * p.c_row + v % kVectors * kLanes;
-  };
+  const Vector zero = {};
   Vector sum[kTileM][kSums];
 #pragma GCC unroll 16
   for (int m = 0; m < kTileM; ++m) {
 #pragma GCC unroll 4
     for (int v = 0; v < kSums; ++v) {
-      sum[m][v] = Vector{};
+      sum[m][v] = zero;
       if (p.start == PanelProduct::Start::kBias) {
-        sum[m][v] += p.bias[m0 + m];
+        sum[m][v] = p.bias[m0 + m] - zero;  // copies the bias, also if it is -0
       } else if (p.start == PanelProduct::Start::kAdd) {
-        Load(c_at(m, v), sum[m][v]);
+        Load(VectorOfC<Vector, kVectors>(p, m0 + m, v), sum[m][v]);
       }
     }
   }
@@ -69,7 +72,7 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
     for (int v = 0; v < kSums; ++v) {
       Vector result = sum[m][v];
       if (p.relu) result = result < 0.0f ? Vector{} : result;
-      Store(result, c_at(m, v));
+      Store(result, VectorOfC<Vector, kVectors>(p, m0 + m, v));
     }
   }
 }
@@ -129,7 +132,8 @@ DING_INLINE void TransposeQuarters(const Vector8 (&rows)[4], Vector8 (&columns)[
   columns[3] = __builtin_shufflevector(high01, high23, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-// rows[j] = the four floats at a + j * a_row, and for eight elements those four rows further on.
+// rows[j] = the four floats at a + j * a_row; behind them, in a vector of eight, those at
+// a + (j + 4) * a_row.
 DING_INLINE void LoadRows(const float* a, int64_t a_row, Vector4 (&rows)[4]) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) Load(a + j * a_row, rows[j]);
@@ -148,9 +152,8 @@ DING_INLINE void LoadRows(const float* a, int64_t a_row, Vector8 (&rows)[4]) {
 // Two vectors hide the latency of an addition.
 constexpr int kFewBlocks = 2;
 
-// Computes the rows from m0 on that fill kFewBlocks vectors, for kFew lanes. A vector has rows, not
-// lanes: a weight is loaded once for all of them, where a tile copies it to a vector that is mostly
-// unused.
+// Computes the outputs from m0 on that fill kFewBlocks vectors, for kFew lanes. A vector has outputs
+// instead of lanes: a tile would copy each weight to a vector of which few lanes are used.
 template <typename Vector, int kFew>
 DING_INLINE void MultiplyFewLanes(const PanelProduct& p, int64_t m0) {
   constexpr int kLanes = kLanesOf<Vector>;
@@ -195,7 +198,7 @@ DING_INLINE void MultiplyFewLanes(const PanelProduct& p, int64_t m0) {
   }
 }
 
-// Computes as many rows as it can, if tiles would take longer, and returns their number.
+// Computes as many outputs as it can, if tiles would take longer, and returns their number.
 template <typename Vector>
 DING_INLINE int64_t MultiplyFew(const PanelProduct& p) {
   if (p.lanes > 4 || p.outer_size != 1 || p.a_inner != 1 || p.inner_size % 4 != 0 ||
@@ -272,6 +275,12 @@ DING_INLINE void SumRowsLoop(const float* plane, int64_t width, int64_t rows, fl
   }
 }
 
+DING_INLINE void SkipPanels(int64_t panels, PanelProduct* p) {
+  p->panels -= panels;
+  p->b += panels * p->b_panel;
+  p->c += panels * p->c_panel;
+}
+
 // The tiles fill the registers of an instruction set: 12 sums in 16 registers, and 24 in the 32 of
 // AVX-512, for two panels at a time.
 template <typename Vector>
@@ -279,16 +288,13 @@ DING_INLINE void MultiplyLoop(const PanelProduct& product) {
   constexpr int kSums = 12;
   constexpr int kVectors = kPanelRows / kLanesOf<Vector>;
   PanelProduct p = product;
-  const auto skip = [&p](int64_t panels) {
-    p.panels -= panels;
-    p.b += panels * p.b_panel;
-    p.c += panels * p.c_panel;
-  };
   const int64_t half_panels = p.lanes <= kHalfPanelRows ? 1 : 0;
   if constexpr (kVectors == 1) {
-    for (; p.panels - half_panels >= 2; skip(2)) MultiplyStrides<Vector, kSums, 1, 2>(p, 0);
+    for (; p.panels - half_panels >= 2; SkipPanels(2, &p)) {
+      MultiplyStrides<Vector, kSums, 1, 2>(p, 0);
+    }
   }
-  for (; p.panels > half_panels; skip(1)) {
+  for (; p.panels > half_panels; SkipPanels(1, &p)) {
     MultiplyStrides<Vector, kSums / kVectors, kVectors, 1>(p, 0);
   }
   if (p.panels < 1) return;

@@ -7,10 +7,10 @@
 //     r0: a0 a1 a2 ...              feature 0: r0 r1 r2 ... r15
 //     r1: b0 b1 b2 ...       -->    feature 1: r0 r1 r2 ... r15
 //
-// A weight is then a scalar that multiplies a vector of rows. Up to four rows instead multiply
-// vectors of weights, which are transposed on the way. Weights are read in place, in torch's
-// [out, in] layout, without the packing of a general GEMM, which takes half of the GEMM's time at 8
-// or 64 rows.
+// A weight is then a scalar that multiplies a vector of rows. If a forward product has at most four
+// rows, and inputs in multiples of four, vectors of weights, transposed on the way, are multiplied
+// by the rows. Weights are read in place, in torch's [out, in] layout, without the packing of a
+// general GEMM, which takes half of the GEMM's time at 8 or 64 rows.
 //
 // Every element of a product is summed in the order of k by one accumulator, for any number of
 // rows: the outputs for a row have the same bytes in a batch of 1 and of 1000.

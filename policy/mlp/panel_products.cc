@@ -95,7 +95,8 @@ void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
   const int64_t row_floats = std::max<int64_t>(product.inner_size, 1);
   const int64_t rows_in_cache =
       std::max<int64_t>(kFirstLevelFloats / row_floats / kTileRows, 1) * kTileRows;
-  const int64_t block = product.a_inner == 1 ? rows_in_cache : product.m_size;
+  const bool reused = panels.groups * panels.panels() > 1;
+  const int64_t block = product.a_inner == 1 && reused ? rows_in_cache : product.m_size;
   for (int64_t m = 0; m < product.m_size; m += block) {
     PanelProduct part = product;
     part.panels = panels.panels();

@@ -22,7 +22,7 @@
 
 namespace ding::internal_mlp {
 
-// Work is cut at multiples of this number, which is a multiple of the tiles of all instruction sets
+// Outputs are cut at multiples of this number, so that the tiles of all instruction sets are full
 // (panel_kernels.cc).
 inline constexpr int64_t kTileRows = 12;
 
