@@ -36,6 +36,7 @@ DING_INLINE void MultiplyTile(const RowProduct& p, int64_t row, int64_t block) {
     for (int v = 0; v < kVectors; ++v) {
       const float* const start = bias == nullptr ? y + r * p.y_row : bias;
       Load(start + v * kLanes, sum[r][v]);
+      if (bias != nullptr) sum[r][v] += Vector{};  // -0 becomes 0, as in an Mlp
     }
   }
   for (int64_t i = 0; i < in; ++i) {

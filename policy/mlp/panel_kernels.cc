@@ -25,15 +25,14 @@ DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner
   constexpr int kLanes = kLanesOf<Vector>;
   constexpr int kSums = kPanels * kVectors;
   constexpr int kGroups = (kTileM + 2) / 3;
-  const Vector zero = {};
   Vector sum[kTileM][kSums];
 #pragma GCC unroll 16
   for (int m = 0; m < kTileM; ++m) {
 #pragma GCC unroll 4
     for (int v = 0; v < kSums; ++v) {
-      sum[m][v] = zero;
+      sum[m][v] = Vector{};
       if (p.start == PanelProduct::Start::kBias) {
-        sum[m][v] = p.bias[m0 + m] - zero;  // copies the bias, also if it is -0
+        sum[m][v] += p.bias[m0 + m];
       } else if (p.start == PanelProduct::Start::kAdd) {
         Load(VectorOfC<Vector, kVectors>(p, m0 + m, v), sum[m][v]);
       }
@@ -164,7 +163,9 @@ DING_INLINE void MultiplyFewLanes(const PanelProduct& p, int64_t m0) {
     for (int lane = 0; lane < kFew; ++lane) {
       sum[block][lane] = Vector{};
       if (p.start == PanelProduct::Start::kBias) {
-        Load(p.bias + m0 + block * kLanes, sum[block][lane]);
+        Vector bias;
+        Load(p.bias + m0 + block * kLanes, bias);
+        sum[block][lane] += bias;  // 0 + -0 is 0, as in a tile
       }
     }
   }

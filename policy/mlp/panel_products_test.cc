@@ -358,7 +358,7 @@ TEST_P(PanelBytesTest, FewLanesAndSmallTilesGiveEqualBytes) {
   });
 }
 
-TEST_P(PanelBytesTest, SumsBeginAtTheBiasAlsoIfItIsMinusZero) {
+TEST_P(PanelBytesTest, SumsBeginAtZeroIfTheBiasIsMinusZero) {
   PanelProduct product = Product(PanelProduct::Start::kBias, /*transposed=*/false, /*outer=*/1);
   product.relu = false;
   const std::vector<float> zeros(kM * kInner, 0.0f);
@@ -371,7 +371,7 @@ TEST_P(PanelBytesTest, SumsBeginAtTheBiasAlsoIfItIsMinusZero) {
     product.lanes = lanes;
     const std::vector<float> c = Multiply(product);
     for (int64_t m = 0; m < kM; ++m) {
-      ASSERT_TRUE(c[m * kPanelRows] == 0.0f && std::signbit(c[m * kPanelRows]))
+      ASSERT_TRUE(c[m * kPanelRows] == 0.0f && !std::signbit(c[m * kPanelRows]))
           << lanes << " lanes";
     }
   }
