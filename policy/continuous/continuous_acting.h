@@ -45,7 +45,7 @@ struct ContinuousOptions {
   uint64_t seed = 0;  // streams: "policy/collect", "policy/learn"
   AdamOptions actor_adam;
   AdamOptions critic_adam;
-  double grad_clip_norm = 0;  // maximal norm, of actor and critics each; 0: not clipped
+  double grad_clip_norm = 0;           // maximal norm, of actor and critics each; 0: not clipped
   double target_update_theta = 0.005;  // the targets move by this fraction, in (0, 1]
   // The periods of the steps of the actor, and of the updates of the targets, in training
   // iterations; at least 1.

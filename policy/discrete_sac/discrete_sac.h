@@ -60,7 +60,7 @@ struct DiscreteSacOptions {
   uint64_t seed = 0;  // the collect mode uses the stream (seed, "policy/collect")
   AdamOptions actor_adam;
   AdamOptions critic_adam;
-  double grad_clip_norm = 0;  // maximal norm, of actor and critics each; 0: not clipped
+  double grad_clip_norm = 0;             // maximal norm, of actor and critics each; 0: not clipped
   double target_update_theta = 0.005;    // the targets move by this fraction, in (0, 1]
   double alpha = 1;                      // the temperature, or its initial value; above 0
   bool learn_alpha = true;               // adapts alpha so that the entropy becomes target_entropy
