@@ -151,8 +151,8 @@ DING_INLINE void LoadRows(const float* a, int64_t a_row, Vector8 (&rows)[4]) {
 // Two vectors hide the latency of an addition.
 constexpr int kFewBlocks = 2;
 
-// Computes the outputs from m0 on that fill kFewBlocks vectors, for kFew lanes. A vector has outputs,
-// not lanes: a tile would copy each weight to a vector of which few lanes are used.
+// Computes the outputs from m0 on that fill kFewBlocks vectors, for kFew lanes. A vector has
+// outputs, not lanes: a tile would copy each weight to a vector of which few lanes are used.
 template <typename Vector, int kFew>
 DING_INLINE void MultiplyFewLanes(const PanelProduct& p, int64_t m0) {
   constexpr int kLanes = kLanesOf<Vector>;
