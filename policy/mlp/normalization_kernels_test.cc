@@ -17,7 +17,6 @@
 namespace ding::internal_mlp {
 namespace {
 
-constexpr uint64_t kSeed = 3;
 constexpr int64_t kWidth = 37;
 
 // The formula of the header, one element at a time.
