@@ -12,7 +12,7 @@
 namespace ding::internal_mlp {
 namespace {
 
-// Where vector v of the panels, of which each has kVectors, lies in row m of c.
+// Returns the address of vector v in row m of c. Each panel has kVectors vectors.
 template <typename Vector, int kVectors>
 DING_INLINE float* VectorOfC(const PanelProduct& p, int64_t m, int v) {
   return p.c + v / kVectors * p.c_panel + m * p.c_row + v % kVectors * kLanesOf<Vector>;
